@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adom.agents.testbed.faults import happen, random_events
-from adom.agents.testbed.processes import Loopback, Swarm, random_links, write_samples
+from adom.agents.testbed.processes import Loopback, Swarm, happen, random_events, random_links, write_samples
 
 DIM = 40
 PORT = 19000

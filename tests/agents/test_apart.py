@@ -1,9 +1,7 @@
 """Agents on data that lie apart: shards prepared together, models as those of the pooled data, refusals of one line."""
 
 import json
-import os
 import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -22,7 +20,7 @@ from adom.data.node_shards import write_shard
 from adom.errors import InputError
 from support import apart
 from support.agents_made import free_ports, near, ring
-from support.agents_running import make_service, run_all, start, stop, told, wait_for
+from support.agents_running import make_service, process_of, run_all, start, stop, told, wait_for
 
 QUICK = {"patience": 2.0, "gone": 2.0, "gather": 20.0, "watch": 0.05}
 NAMES = ["a", "b", "c"]
@@ -85,7 +83,6 @@ def test_four_machines_as_processes(tmp_path):
     apart.write("cancer", list(homes.values()))
     ports = dict(zip(apart.NODES, free_ports(4), strict=True))
     links, running = ring(apart.NODES), {}
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     for node, home in homes.items():
         tables = {
             "agent": {"name": node, "listen": f"tcp/127.0.0.1:{ports[node]}", "gone": 4.0, "gather": 20.0},
@@ -95,7 +92,7 @@ def test_four_machines_as_processes(tmp_path):
             "files": {"out": "out"},
         }
         (home / "agent.toml").write_text(as_toml(tables))
-        call = [sys.executable, "-m", "adom", "agent", str(home / "agent.toml")]
+        call, environment = process_of(home / "agent.toml")
         running[node] = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
     for node, process in running.items():
         out, err = process.communicate(timeout=150)

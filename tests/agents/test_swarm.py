@@ -6,8 +6,18 @@ import pytest
 pytest.importorskip("zenoh")
 pytest.importorskip("cryptography")
 
-from adom.agents.testbed.faults import Event, happen, random_events, read_script
-from adom.agents.testbed.processes import Loopback, Namespaces, Swarm, missing, random_links, write_samples
+from adom.agents.testbed.processes import (
+    Event,
+    Loopback,
+    Namespaces,
+    Swarm,
+    happen,
+    missing,
+    random_events,
+    random_links,
+    read_script,
+    write_samples,
+)
 from adom.errors import InputError
 from support.agents_made import free_ports
 

@@ -1,10 +1,8 @@
 """Four agents on real data, with TLS and every trouble in turn: no published model is further off than it says."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -24,6 +22,7 @@ from adom.data.node_shards import write_shard
 from adom.errors import InputError
 from support import apart
 from support.agents_made import free_ports
+from support.agents_running import process_of
 
 NAMES = ("east", "north", "south", "west")
 FIRST = 3
@@ -58,8 +57,7 @@ class Trial:
         self.watcher = threading.Thread(target=self.watch, daemon=True)
 
     def start(self, name):
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        call = [sys.executable, "-m", "adom", "agent", str(self.home / f"{name}.toml")]
+        call, environment = process_of(self.home / f"{name}.toml")
         with (self.home / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 call, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment

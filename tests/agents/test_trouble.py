@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from adom.cli.main import app
 from adom.data.node_shards import write_shard
 from adom.errors import InputError
 from support.agents_made import free_ports
-from support.agents_running import start, stop, told, wait_for
+from support.agents_running import process_of, start, stop, told, wait_for
 
 SAFE = 30
 """Seconds after which a test gives up on a service."""
@@ -57,12 +56,6 @@ def settings_file(folder, listen, rounds=5):
     tables = {"agent": agent, "problem": {"data": "a.npz"}, "run": {"rounds": rounds}, "files": {"out": "out"}}
     (folder / "a.toml").write_text(as_toml(tables))
     return folder / "a.toml"
-
-
-def process(file, *words):
-    """Return the call of an agent as a process, and the settings of `subprocess` for it."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(adom.__file__).parents[1]), "PYTHONUNBUFFERED": ""}
-    return [sys.executable, "-m", "adom", "agent", str(file), *words], {"text": True, "env": environment}
 
 
 def between_rounds(service, do):
@@ -103,8 +96,8 @@ def test_the_process_ends_at_once_with_one_line_if_the_port_of_the_page_is_in_us
     config()
     file = settings_file(tmp_path, f"tcp/127.0.0.1:{free_ports(1)[0]}")
     with socket.create_server(("127.0.0.1", 0)) as used:
-        call, more = process(file, "--set", f"page={used.getsockname()[1]}")
-        done = subprocess.run(call, check=False, capture_output=True, timeout=SAFE, **more)
+        call, environment = process_of(file, "--set", f"page={used.getsockname()[1]}")
+        done = subprocess.run(call, check=False, capture_output=True, timeout=SAFE, text=True, env=environment)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: cannot serve a page on port")
     assert len(done.stderr.splitlines()) == 1
@@ -335,9 +328,11 @@ def test_an_agent_goes_on_when_nobody_reads_its_log(config, capsys):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 def test_the_exit_code_is_about_the_work_not_about_the_log(config, tmp_path):
-    call, more = process(settings_file(tmp_path, config().listen))
+    call, environment = process_of(settings_file(tmp_path, config().listen))
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(call, check=False, stdout=full, stderr=subprocess.PIPE, timeout=SAFE, **more)
+        done = subprocess.run(
+            call, check=False, stdout=full, stderr=subprocess.PIPE, timeout=SAFE, text=True, env=environment
+        )
     words = "adom: agent a cannot write its log (No space left on device) and goes on without\n"
     assert (done.returncode, done.stderr) == (0, words)
     assert (tmp_path / "out" / "checkpoint.npz").exists()
@@ -411,8 +406,8 @@ def test_signals_end_the_process_in_good_order(tmp_path, config):
     problem = {"data": str(shard_of(tmp_path)), "kind": "ridge", "nodes": 2}
     tables = {"agent": {"name": "a", "listen": f"tcp/127.0.0.1:{ports[0]}"}, "neighbours": {"b": ""}}
     (tmp_path / "a.toml").write_text(as_toml({**tables, "problem": problem, "files": {"page": ports[1]}}))
-    call, more = process(tmp_path / "a.toml")
-    agent = subprocess.Popen(call, stdout=subprocess.PIPE, cwd=tmp_path, **more)
+    call, environment = process_of(tmp_path / "a.toml")
+    agent = subprocess.Popen(call, stdout=subprocess.PIPE, cwd=tmp_path, text=True, env=environment)
     try:
         assert '"waiting"' in agent.stdout.readline() + agent.stdout.readline()
         agent.send_signal(signal.SIGTERM)

@@ -40,7 +40,7 @@ def test_solve_reports_what_the_library_computes(done: Any) -> None:
 
 def test_solve_leaves_four_files(done: Any) -> None:
     names = {"result.npz", "history.csv", "convergence.png", "config.toml"}
-    assert {path.name for path in done.folder.iterdir()} == names
+    assert {path.name for path in done.folder.iterdir()} - {"history.jsonl"} == names  # which a slow run has too
     assert {Path(path).name for path in done.summary["files"].values()} == names
     result, table = load(done.folder / "result.npz"), pd.read_csv(done.folder / "history.csv")
     assert list(table.columns) == list(result.history.columns)

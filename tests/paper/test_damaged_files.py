@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from adom.errors import InputError
+from adom.errors import Damaged, InputError
 from adom.paper import ledger
-from adom.paper.runs import TUNE, VERIFY, Job, ReproductionPlan, load_plan, read_outcome
-from adom.util.checked_json import Damaged, read_checked, write_checked
+from adom.paper.runs import TUNE, VERIFY, PaperJob, ReproductionPlan, load_plan, read_outcome
+from adom.util.checked_json import read_checked, write_checked
 from support.damage import attempt, mutants, overwrite
 from support.made import four, panel
 
@@ -18,7 +18,7 @@ TUNED = {"chosen": CHOSEN, "on": {}, "candidates": 4, "rule": "least rounds", "r
 
 
 def job(variant=""):
-    return Job(panel(), "theory", 0, "adom", "exact", 100, 1e-8, variant)
+    return PaperJob(panel(), "theory", 0, "adom", "exact", 100, 1e-8, variant)
 
 
 def test_a_plan_is_read_back_or_refused(tmp_path):

@@ -12,7 +12,7 @@ from adom.errors import InputError
 from adom.page import reading
 from adom.page.reading import read
 from adom.study import jobs as module
-from adom.study.expand import Member
+from adom.study.expand import SweepMember
 from adom.study.instances import Instance
 from adom.study.sweep import Sweep
 from support.drawn import made
@@ -303,7 +303,7 @@ def settings_made_up(seeds):
             if of_label[seed] is not None:
                 results[len(members)] = of_label[seed]
             said = refused[seed] if label == "refused" else ""
-            members.append(Member(number=len(members), refused=said, **about))
+            members.append(SweepMember(number=len(members), refused=said, **about))
     return Sweep(tuple(members), results, dict.fromkeys(range(len(members)), 1e-3))
 
 

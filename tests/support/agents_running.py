@@ -2,9 +2,13 @@
 
 import io
 import json
+import os
+import sys
 import threading
 import time
+from pathlib import Path
 
+import adom
 from adom.agents.configuration import make_config
 from adom.agents.service import Service
 from adom.errors import InputError
@@ -51,6 +55,13 @@ def stop(made, threads):
 def told(service, event):
     """Return the lines of a service's log about one event."""
     return [line for line in map(json.loads, service._log.getvalue().splitlines()) if line["event"] == event]
+
+
+def process_of(file, *words):
+    """Return the call of an agent as a process, and its environment."""
+    own = {"PYTHONPATH": str(Path(adom.__file__).parents[1]), "PYTHONUNBUFFERED": ""}
+    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return [sys.executable, "-m", "adom", "agent", str(file), *words], {**os.environ, **own, **one_thread}
 
 
 def wait_for(what):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from adom.paper.runs import Job, PaperPanel, ReproductionPlan
+from adom.paper.runs import PaperJob, PaperPanel, ReproductionPlan
 from adom.run.result import Result
 from adom.study.execute import Outcome
 from adom.util.checked_json import write_checked
@@ -72,7 +72,7 @@ def made(
         "start_error": START,
     }
     x = np.zeros((settings["nodes"], 1)) if rows is None else rows
-    job = Job(place, protocol, seed, method, oracle, budget, RTOL, variant)
+    job = PaperJob(place, protocol, seed, method, oracle, budget, RTOL, variant)
     provenance["reproduction"] = {"key": job.key}
     return Outcome(job, Result(x, history, status, provenance))
 
@@ -92,7 +92,7 @@ def four(place: PaperPanel, adom: Any, mudag: Any, acc: Any, apm: Any, **more: A
 
 
 def absent(place: PaperPanel, method: str, reason: str, *, protocol: str = "unit", variant: str = "") -> Outcome:
-    return Outcome(Job(place, protocol, 0, method, "", 1000, RTOL, variant), None, reason)
+    return Outcome(PaperJob(place, protocol, 0, method, "", 1000, RTOL, variant), None, reason)
 
 
 def verified(ratio: float, *, name: str = "one", theorem: float = 0.1) -> Outcome:
@@ -102,7 +102,7 @@ def verified(ratio: float, *, name: str = "one", theorem: float = 0.1) -> Outcom
          "holds": value <= 1 + 1e-6}
         for title, value in {"Lemma 1": 0.5, "Lemma 4": ratio, "Theorem 1": theorem}.items()
     ]  # fmt: skip
-    job = Job(panel("theory", name), "theory", 0, "adom", "exact", 100, RTOL, "verify")
+    job = PaperJob(panel("theory", name), "theory", 0, "adom", "exact", 100, RTOL, "verify")
     return Outcome(job, None, "", {"holds": all(row["holds"] for row in rows), "rows": rows})
 
 

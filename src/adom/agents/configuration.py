@@ -136,17 +136,9 @@ class AgentConfig(AgentTable, AgentProblemTable, AgentRunTable, AgentFilesTable)
     @property
     def wanted(self) -> ModelSettings:
         """The model that agents fit to their shards."""
-        return ModelSettings(
-            model=self.kind,
-            C=self.C,
-            alpha=self.alpha,
-            l2=self.l2,
-            kappa=self.kappa,
-            scale=self.scale,
-            intercept=self.intercept,
-            count=self.count,
-            memory=2.0**60,  # agents keep all samples in memory
-        )
+        given = ("C", "alpha", "l2", "kappa", "scale", "intercept", "count")
+        more = {name: getattr(self, name) for name in given}
+        return ModelSettings(model=self.kind, memory=2.0**60, **more)  # agents keep all samples in memory
 
     @property
     def quorum(self) -> Quorum:

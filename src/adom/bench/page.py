@@ -39,7 +39,7 @@ def ranks(records: Sequence[Record]) -> dict[str, "pd.DataFrame"]:
 
 
 def content(
-    records: Sequence[Record], outcomes: Sequence[Outcome], scale: suite.Scale, notes: Sequence[str]
+    records: Sequence[Record], outcomes: Sequence[Outcome], scale: suite.SuiteSize, notes: Sequence[str]
 ) -> Content:
     """Return everything that the page shows."""
     title = f"Benchmark, suite {suite.VERSION}"

@@ -319,7 +319,9 @@ def _check_contains(target: Path, jobs: Sequence[SuiteRun], quick: bool) -> None
         )
 
 
-def _submission(outcomes: Sequence[Outcome], scale: suite.Scale, quick: bool, lost: Mapping[str, str]) -> Submission:
+def _submission(
+    outcomes: Sequence[Outcome], scale: suite.SuiteSize, quick: bool, lost: Mapping[str, str]
+) -> Submission:
     done = [o for o in outcomes if not o.to_do]
     if not done:
         key, reason = next(iter(lost.items()))
@@ -337,7 +339,7 @@ def _submission(outcomes: Sequence[Outcome], scale: suite.Scale, quick: bool, lo
 
 
 def _notes(
-    scale: suite.Scale,
+    scale: suite.SuiteSize,
     pairs: Sequence[tuple[str, str]],
     absent: dict[str, str],
     methods: Sequence[str],

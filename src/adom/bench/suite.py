@@ -24,7 +24,7 @@ SAMPLES = 1000
 
 
 @dataclass(frozen=True)
-class Scale:
+class SuiteSize:
     """Extent of a benchmark: pairs, the budget of rounds, and the squared error to reach, relative to the start."""
 
     pairs: tuple[tuple[str, str], ...]
@@ -140,8 +140,10 @@ def _pairs() -> tuple[tuple[str, str], ...]:
 
 
 SCALES = {
-    "full": Scale(_pairs(), rounds=3000, target=1e-8),
-    "quick": Scale((("quadratic-10", "geometric"), ("logistic-100", "ring-star"), ("softmax", "lossy")), 1000, 1e-6),
+    "full": SuiteSize(_pairs(), rounds=3000, target=1e-8),
+    "quick": SuiteSize(
+        (("quadratic-10", "geometric"), ("logistic-100", "ring-star"), ("softmax", "lossy")), 1000, 1e-6
+    ),
 }
 
 

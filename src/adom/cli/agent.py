@@ -2,6 +2,7 @@
 
 import json as json_lines
 import shlex
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,7 +87,7 @@ def agent(
         return Exit.DONE
     ending = run_agent(config)
     try:
-        output.flush()
+        sys.stdout.flush()
     except OSError:  # the agent has said so already, and the exit code is about its work
         output.mute()
     failed = ending in (INCOMPLETE, NOT_WRITTEN)

@@ -66,7 +66,7 @@ def settle(file: Path | None, flags: Tables, usual: Tables) -> Config:
             for displaced in (*_rivals(table, name), *DISPLACED.get((table, name), ())):
                 given.get(table, {}).pop(displaced, None)
     if {"kind", "contacts"} & flags.get("network", {}).keys() and "network" in given:
-        kept = taken(flags["network"].get("kind") or "contacts")
+        kept = settings_of(flags["network"].get("kind") or "contacts")
         given["network"] = {name: value for name, value in given["network"].items() if name in kept}
     merged = {table: {**given.get(table, {}), **flags.get(table, {})} for table in TABLES}
     _complete(UserSettings(merged, flags), usual)
@@ -121,7 +121,7 @@ def kinds(text: str) -> list[str]:
     return names
 
 
-def taken(text: str, *, failing: bool = False) -> set[str]:
+def settings_of(text: str, *, failing: bool = False) -> set[str]:
     """Return the settings that networks of these kinds take; `failing` says whether links may fail."""
     known = kinds_of_network()
     common = {name for table, name in SETTINGS if table == "network"}.difference(*known.values())
@@ -130,7 +130,7 @@ def taken(text: str, *, failing: bool = False) -> set[str]:
 
 def _check_network(given: UserSettings, text: str, names: Collection[str]) -> None:
     """Refuse settings that none of the kinds of network takes."""
-    takes = taken(text, failing="failing" in given.tables["network"])
+    takes = settings_of(text, failing="failing" in given.tables["network"])
     for name in names:
         if name not in takes:
             owners = ", ".join(owner for owner, own in kinds_of_network().items() if name in own)
@@ -177,7 +177,7 @@ def _complete(given: UserSettings, usual: Tables) -> None:
         if problem.setdefault("nodes", NODES) != NODES:
             why = f"does not fit network infectious, which has {NODES} nodes; leave it out"
             given.refuse("problem", ["nodes"], why)
-    listed, takes = given.tables["compare"].get("networks"), taken(kind, failing="failing" in network)
+    listed, takes = given.tables["compare"].get("networks"), settings_of(kind, failing="failing" in network)
     _check_network(given, listed or kind, network.keys() - takes)
     for name, value in defaults.items():
         problem.setdefault(name, value)

@@ -283,7 +283,7 @@ def run() -> None:
     output.plain_warnings(quiet=bool(ranks.rank()))
     try:
         code = app(prog_name="adom", standalone_mode=False)
-        output.flush()
+        sys.stdout.flush()  # while a failure can still be reported
     except BrokenPipeError:
         code = Exit.UNREAD
     except OSError as error:

@@ -18,7 +18,7 @@ from ..errors import InputError, nearest, shown
 from ..util.files import atomic
 from ..util.setting import Tables
 from ..util.text import format_count
-from .config import kinds, settle, taken, toml_text, write_toml
+from .config import kinds, settings_of, settle, toml_text, write_toml
 from .own_code import name_of
 from .settings import SETTINGS, USUAL, CompareTable, Config, SweepTable, splits
 
@@ -76,7 +76,7 @@ def networks_of(settings: Config, flags: Tables, config: Path | None) -> dict[st
         return {str(settings.network.kind): settings}
     found = {}
     for kind in once("--networks", kinds(settings.compare.networks)):
-        takes = taken(kind, failing=settings.network.failing is not None)
+        takes = settings_of(kind, failing=settings.network.failing is not None)
         own = {name: value for name, value in flags.get("network", {}).items() if name in takes}
         found[kind] = settle(config, {**flags, "network": {**own, "kind": kind}}, USUAL)
     return found

@@ -135,22 +135,6 @@ def file(path: Path, suffixes: Sequence[str], option: str) -> None:
     folder(path.parent, option)
 
 
-def results(paths: Sequence[Path]) -> None:
-    """Refuse files that are certainly not results, before the code that reads them is loaded."""
-    import zipfile
-
-    for path in paths:
-        kind = files.kind(path)
-        if kind == "folder":
-            inside = next(iter(sorted(path.glob("*.npz"))), None)
-            remedy = (
-                f"give the file in it, {inside}" if inside else "give a file that `adom solve` wrote, out/result.npz"
-            )
-            raise InputError(f"{path} is a folder, not a result; {remedy}")
-        if kind == "file" and os.access(path, os.R_OK) and not zipfile.is_zipfile(path):
-            raise InputError(f"{path} is not a whole result file; give one that `adom solve` wrote, out/result.npz")
-
-
 def note(text: str) -> None:
     """Print one line on stderr; ignore errors, such as a closed stream."""
     with suppress(OSError):
@@ -178,11 +162,6 @@ def plain_warnings(quiet: bool = False) -> None:
             note(f"warning: {message}")
 
     warnings.showwarning = show
-
-
-def flush() -> None:
-    """Flush stdout while a failure can still be reported."""
-    sys.stdout.flush()
 
 
 def mute() -> None:

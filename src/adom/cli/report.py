@@ -67,7 +67,6 @@ def report(
     page.check()
     for path in results:
         reading.kind(path)  # which refuses other files
-    output.results([path for path in results if not path.is_dir()])
     output.file(out, (".html", ".htm"), "--out")
     content = reading.read(results, title=title, say=output.note, reproduction=read_reproduction)
     motion, why = _motion(results) if network else (None, "It was left out with --no-network.")
@@ -198,7 +197,6 @@ def plot(
 
     if axis not in CHOICES:
         raise InputError(f"unknown axis {axis!r}; {nearest(axis, CHOICES)}")
-    output.results(results)
     output.file(out, (".png", ".pdf", ".svg"), "--out")
 
     from ..plot.curves import convergence

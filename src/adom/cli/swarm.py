@@ -63,8 +63,16 @@ def swarm(
     must be at the exact answer for their samples; the exit code says whether.
     """
     from ..agents.live_page import Server
-    from ..agents.testbed.faults import random_events, read_script
-    from ..agents.testbed.processes import Loopback, Namespaces, Swarm, missing, random_links, write_samples
+    from ..agents.testbed.processes import (
+        Loopback,
+        Namespaces,
+        Swarm,
+        missing,
+        random_events,
+        random_links,
+        read_script,
+        write_samples,
+    )
     from . import output
 
     names = [f"n{i}" for i in range(agents)]
@@ -99,7 +107,7 @@ def swarm(
 
 def _watch(made: "Swarm", events: list[Any], seconds: float, tol: float, quiet: bool) -> bool:
     """Let events happen and show the swarm; return whether all agents then reach the exact answer in time."""
-    from ..agents.testbed.faults import happen
+    from ..agents.testbed.processes import happen
 
     waiting = list(events)
     with _shown(made, quiet) as show:

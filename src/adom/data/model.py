@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, InputTypeError, shown
+from ..errors import Damaged, InputError, InputTypeError, shown
 from ..problems.limits import as_numbers
 from ..problems.losses import LOSSES, Loss
 from ..problems.samples import as_labels, check_features
 from ..util.arrays import is_sparse
-from ..util.checked_json import Damaged, made_from, read_checked, write_checked
+from ..util.checked_json import made_from, read_checked, write_checked
 from ..util.files import named, reason
 
 FORMAT = "adom-model-1"

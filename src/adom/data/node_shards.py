@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, shown
+from ..errors import Damaged, InputError, shown
 from ..problems.limits import LARGEST_DIM
-from ..util.checked_json import Damaged, made_from, read_checked, write_checked
+from ..util.checked_json import made_from, read_checked, write_checked
 from ..util.files import named, reason
 from .model import unnamed
 from .sample_files import Table, label_text, open_table

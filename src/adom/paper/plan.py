@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..algorithms import method_class
 from ..errors import InputError, nearest
 from .panels import FIGURES, FULL, QUICK, Size, panels
-from .runs import PROTOCOLS, TUNE, VERIFY, Job, PaperPanel
+from .runs import PROTOCOLS, TUNE, VERIFY, PaperJob, PaperPanel
 
 if TYPE_CHECKING:
     from ..run.calls.tuning import Stages
@@ -94,7 +94,7 @@ SCALES = {"full": FULL_SCALE, "quick": QUICK_SCALE}
 
 def make_jobs(
     figures: Sequence[str], scale: Scale, protocols: Sequence[str] = PROTOCOLS, seeds: int | None = None
-) -> list[Job]:
+) -> list[PaperJob]:
     """Return all jobs of some figures, or of single panels of them such as "kappa/d40-kappa100".
 
     Examples
@@ -104,7 +104,7 @@ def make_jobs(
     True
     """
     draws = range(1, (scale.seeds if seeds is None else seeds) + 1)
-    jobs: list[Job] = []
+    jobs: list[PaperJob] = []
     for given in figures:
         name, _, chosen = given.partition("/")
         for panel in FIGURES[name].panels(scale.size):
@@ -114,11 +114,11 @@ def make_jobs(
     return list(dict.fromkeys(jobs))
 
 
-def _on_panel(panel: PaperPanel, protocol: str, draws: Iterable[int], scale: Scale) -> Iterator[Job]:
+def _on_panel(panel: PaperPanel, protocol: str, draws: Iterable[int], scale: Scale) -> Iterator[PaperJob]:
     methods = FIGURES[panel.figure].methods
     if panel.figure == "theory":
         rounds = min(scale.verified, rounds_of(panel, protocol, scale))
-        yield Job(panel, protocol, 1, "adom", "exact", rounds, 0.0, VERIFY)
+        yield PaperJob(panel, protocol, 1, "adom", "exact", rounds, 0.0, VERIFY)
         return
     rounds = rounds_of(panel, protocol, scale)
     if protocol == "auto":
@@ -131,21 +131,21 @@ def _on_panel(panel: PaperPanel, protocol: str, draws: Iterable[int], scale: Sca
         budget = min(most, rounds_of(searched, protocol, scale))
         for method, oracle in methods.items():
             about = (searched, protocol, TUNED_ON, method, oracle, budget, ACCURACY)
-            search = Job(*about, TUNE, candidates=scale.candidates)
+            search = PaperJob(*about, TUNE, candidates=scale.candidates)
             shared[method] = search.key
             yield search
     for seed in draws:
         for method, oracle in methods.items():
             budget = min(rounds, rounds_of(panel, "unit", scale)) if method == "dnm" else rounds
             about = (panel, protocol, seed, method, oracle, budget, ACCURACY)
-            yield Job(*about, records=scale.records, tuning=shared.get(method, ""))
+            yield PaperJob(*about, records=scale.records, tuning=shared.get(method, ""))
             if panel.figure == "heterogeneity":
-                yield Job(*about, variant="split-label", records=scale.records)
+                yield PaperJob(*about, variant="split-label", records=scale.records)
         if panel.figure in ("slow2", "kappa", "chi") and protocol != "tuned":
             yield from _oracles(panel, protocol, seed, rounds, scale)
 
 
-def _nothing_known(panel: PaperPanel, methods: Iterable[str], rounds: int, scale: Scale) -> Iterator[Job]:
+def _nothing_known(panel: PaperPanel, methods: Iterable[str], rounds: int, scale: Scale) -> Iterator[PaperJob]:
     """Yield the jobs under `auto`, on one draw: the figure's methods, and in a row's first panel all others."""
     if max(panel.row, panel.column) >= scale.found:
         return
@@ -154,16 +154,16 @@ def _nothing_known(panel: PaperPanel, methods: Iterable[str], rounds: int, scale
         if shown or panel.column == 0:
             oracle = "auto" if method_class(method).oracle == "dual" else ""
             variant = "" if shown else OTHERS
-            yield Job(panel, "auto", 1, method, oracle, rounds, ACCURACY, variant, scale.records)
+            yield PaperJob(panel, "auto", 1, method, oracle, rounds, ACCURACY, variant, scale.records)
 
 
-def _oracles(panel: PaperPanel, protocol: str, seed: int, rounds: int, scale: Scale) -> Iterator[Job]:
+def _oracles(panel: PaperPanel, protocol: str, seed: int, rounds: int, scale: Scale) -> Iterator[PaperJob]:
     """Yield ADOM's jobs with oracles other than the paper's; the slow `auto` on one draw only."""
     if seed == 1 and panel.column < scale.oracles:
-        yield Job(panel, protocol, seed, "adom", "auto", rounds, ACCURACY, "auto", scale.records)
+        yield PaperJob(panel, protocol, seed, "adom", "auto", rounds, ACCURACY, "auto", scale.records)
     if panel.column == 0:
         most = min(rounds, scale.exact)
-        yield Job(panel, protocol, seed, "adom", "exact", most, ACCURACY, "exact", scale.records)
+        yield PaperJob(panel, protocol, seed, "adom", "exact", most, ACCURACY, "exact", scale.records)
 
 
 def searched_for(panel: PaperPanel, scale: Scale) -> PaperPanel:

@@ -15,7 +15,7 @@ from . import ledger
 from .evidence import write_tables
 from .figures import draw, pages, pictures
 from .plan import SCALES, Scale, make_jobs, read_names, read_protocols
-from .runs import PROTOCOLS, VERIFY, Job, ReproductionPlan, read_outcome
+from .runs import PROTOCOLS, VERIFY, PaperJob, ReproductionPlan, read_outcome
 from .work import do_job
 
 BATCH = 16
@@ -130,7 +130,7 @@ def reproduce(
     return Reproduction(target, plan, outcomes, judged, files, died, time.perf_counter() - began)
 
 
-def missing_data(jobs: Iterable[Job]) -> dict[str, str]:
+def missing_data(jobs: Iterable[PaperJob]) -> dict[str, str]:
     """Return the missing data sets and networks that jobs need, each with a remedy."""
     wanted = {name: name for job in jobs if (name := job.panel.settings["data"]) != "synthetic"}
     if any(job.panel.settings["network"] == "infectious" for job in jobs):
@@ -158,13 +158,13 @@ def _missing_notes(plan: ReproductionPlan) -> list[str]:
     return [line] if left else []
 
 
-def shared(job: Job) -> tuple[Any, ...]:
+def shared(job: PaperJob) -> tuple[Any, ...]:
     """Return what jobs that one process does together share: data and network, and of searches the method too."""
     names = ("data", "dim", "samples", "nodes", "network", "graphs", "chi", "every")
     return (job.method if job.candidates else "", job.seed, *(job.panel.settings.get(name) for name in names))
 
 
-def seconds(job: Job) -> float:
+def seconds(job: PaperJob) -> float:
     """Return the estimated seconds of a job on one core, from its rounds and the numbers that a round touches."""
     settings = job.panel.settings
     nodes, dim = int(settings["nodes"]), settings.get("dim")

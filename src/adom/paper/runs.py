@@ -16,10 +16,10 @@ from typing import Any
 
 from .. import __version__
 from ..algorithms import method_class
-from ..errors import InputError, shown
+from ..errors import Damaged, InputError, shown
 from ..study.execute import Outcome
 from ..study.execute import read_outcome as read_kept
-from ..util.checked_json import Damaged, read_checked, write_checked
+from ..util.checked_json import read_checked, write_checked
 from ..util.files import reason
 
 FORMAT = "adom-reproduction-1"
@@ -42,7 +42,7 @@ class PaperPanel:
 
 
 @dataclass(frozen=True)
-class Job:
+class PaperJob:
     """One run, search or verification.
 
     Variants: "" is the paper's run; "exact" and "auto" are ADOM with that oracle; "split-label" has the data split
@@ -85,7 +85,7 @@ class ReproductionPlan:
     """All jobs of a reproduction."""
 
     quick: bool  # whether it is the miniature
-    jobs: Sequence[Job]
+    jobs: Sequence[PaperJob]
     figures: Sequence[str] = ()  # names; figure network has no jobs
     stages: Sequence[tuple[int, float]] = ()  # of the searches: candidates and spread
     refused: Mapping[str, str] = field(default_factory=dict)  # data set or network -> why its jobs cannot run
@@ -111,7 +111,7 @@ class ReproductionPlan:
         }
         return write_checked(Path(folder) / "plan.json", content)
 
-    def reason_against(self, job: Job) -> str:
+    def reason_against(self, job: PaperJob) -> str:
         """Return why a job cannot run because its data or network is missing; empty if it can."""
         needed = (str(job.panel.settings.get(name)) for name in ("data", "network"))
         return next((self.refused[name] for name in needed if name in self.refused), "")
@@ -174,9 +174,11 @@ def _panel(given: dict[str, Any]) -> PaperPanel:
     return panel
 
 
-def _job(given: dict[str, Any], panels: Sequence[PaperPanel]) -> Job:
+def _job(given: dict[str, Any], panels: Sequence[PaperPanel]) -> PaperJob:
     _check_types(given, JOB)
-    job = Job(**{name: value for name, value in given.items() if name != "key"} | {"panel": panels[given["panel"]]})
+    job = PaperJob(
+        **{name: value for name, value in given.items() if name != "key"} | {"panel": panels[given["panel"]]}
+    )
     method_class(job.method)
     return job
 
@@ -187,14 +189,14 @@ def load_outcomes(folder: str | os.PathLike[str]) -> list[Outcome]:
     return [read_outcome(job, folder, plan) for job in plan.jobs]
 
 
-def read_outcome(job: Job, folder: str | os.PathLike[str], plan: ReproductionPlan | None = None) -> Outcome:
+def read_outcome(job: PaperJob, folder: str | os.PathLike[str], plan: ReproductionPlan | None = None) -> Outcome:
     """Return the outcome of a job; a damaged file counts as missing, and the outcome says so."""
     found = read_kept(job, folder, "reproduction", _check_data)
     against = plan.reason_against(job) if plan and found.to_do and not found.damaged else ""
     return replace(found, reason=against) if against else found
 
 
-def _check_data(job: Job, data: Any) -> None:
+def _check_data(job: PaperJob, data: Any) -> None:
     """Refuse data that are not those of a search or a verification."""
     if not job.leaves_data:
         raise Damaged("it holds no reason")

@@ -18,7 +18,7 @@ from ..util.text import SUPERSCRIPTS
 from . import findings, ledger
 from .evidence import SETTINGS, table_of_runs
 from .panels import FIGURES
-from .runs import Job, load_plan, read_outcome
+from .runs import PaperJob, load_plan, read_outcome
 
 SYMBOLS = {"kappa": "κ", "chi": "χ", "mu": "μ", "eta": "η", "tau": "τ", "sigma": "σ", "theta": "θ", "alpha": "α"}
 VARIANTS = {"": "", "split-label": "split by label", "exact": "oracle exact", "auto": "oracle auto", "others": ""}
@@ -153,13 +153,13 @@ def replay_panel(folder: Path, *, progress: bool | None = None) -> Motion:
     )
 
 
-def _can_be_shown(job: Job) -> bool:
+def _can_be_shown(job: PaperJob) -> bool:
     settings = job.panel.settings
     small = settings["nodes"] <= NODES and settings["data"] == "synthetic"
     return small and not job.variant and method_class(job.method).title == "ADOM"
 
 
-def _preference(job: Job) -> tuple[bool, bool]:
+def _preference(job: PaperJob) -> tuple[bool, bool]:
     """Return a job's sort key: networks that change every round first, and among them parameters `unit`."""
     settings = job.panel.settings
     return settings["network"] != "geometric" or "every" in settings, job.protocol != "unit"

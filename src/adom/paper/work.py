@@ -20,7 +20,7 @@ from ..run.constants import make_method
 from ..run.request import AUTO, Request
 from ..study.execute import keep_data, keep_run
 from ..util.checked_json import read_checked
-from .runs import TUNE, VERIFY, Job
+from .runs import TUNE, VERIFY, PaperJob
 
 SEARCHED = 200
 """Records of a search candidate, which give its rounds to half a percent of the budget."""
@@ -30,12 +30,12 @@ KEPT = 6
 """Problems and networks cached for the next jobs."""
 
 
-def do_job(job: Job, folder: Path, *, stages: Stages, batch: int = 1) -> None:
+def do_job(job: PaperJob, folder: Path, *, stages: Stages, batch: int = 1) -> None:
     """Run a job and write its file; if its method or budget refuses the job, write the reason.
 
     Parameters
     ----------
-    job : Job
+    job : PaperJob
     folder : path
         Folder of the reproduction.
     stages : sequence of (int, float)
@@ -54,7 +54,7 @@ def do_job(job: Job, folder: Path, *, stages: Stages, batch: int = 1) -> None:
         keep_data(job, folder, {"reason": str(error)})
 
 
-def problem_of(job: Job) -> LogisticRegression:
+def problem_of(job: PaperJob) -> LogisticRegression:
     """Return the problem of a job; the last few are cached."""
     settings = job.panel.settings
     split = "label" if job.variant == "split-label" else "shuffled"
@@ -62,13 +62,13 @@ def problem_of(job: Job) -> LogisticRegression:
     return _with_kappa(settings["kappa"], *data)
 
 
-def network_of(job: Job) -> Network:
+def network_of(job: PaperJob) -> Network:
     """Return the network of a job; the last few are cached."""
     settings = job.panel.settings
     return _network(*(settings.get(name) for name in ("network", "nodes", "graphs", "chi", "every")), seed=job.seed)
 
 
-def _run(job: Job, folder: Path) -> None:
+def _run(job: PaperJob, folder: Path) -> None:
     began = _clocks()
     problem, network = problem_of(job), network_of(job)
     method, search = _method(job, problem, network, folder / "results")
@@ -89,7 +89,9 @@ def _run(job: Job, folder: Path) -> None:
     keep_run(job, folder, result, job.records, {"protocol": job.protocol, "reproduction": about, **search})
 
 
-def _method(job: Job, problem: LogisticRegression, network: Network, results: Path) -> tuple[Method, dict[str, Any]]:
+def _method(
+    job: PaperJob, problem: LogisticRegression, network: Network, results: Path
+) -> tuple[Method, dict[str, Any]]:
     """Return a job's method with its parameters, and the origin of tuned ones."""
     if not job.tuning:
         protocol = "theory" if job.protocol == AUTO else job.protocol  # its steps are about as long as under auto
@@ -106,7 +108,7 @@ def _method(job: Job, problem: LogisticRegression, network: Network, results: Pa
     return method, {"tuning": {"key": job.tuning, **search["on"], **account, "transfer": transfer}}
 
 
-def _search(job: Job, stages: Stages, batch: int) -> dict[str, Any]:
+def _search(job: PaperJob, stages: Stages, batch: int) -> dict[str, Any]:
     began = _clocks()
     problem, network = problem_of(job), network_of(job)
     request = Request(job.oracle or "auto", job.rounds, Stop(None, job.accuracy), 1, "local", "float64", False)
@@ -115,7 +117,7 @@ def _search(job: Job, stages: Stages, batch: int) -> dict[str, Any]:
     return {"on": on, "method": job.method, "oracle": str(oracle), **_seconds_since(began), **account}
 
 
-def _verification(job: Job) -> dict[str, Any]:
+def _verification(job: PaperJob) -> dict[str, Any]:
     began = _clocks()
     problem, network = problem_of(job), network_of(job)
     checked = verify(problem, network, job.rounds, progress=False)
@@ -183,7 +185,7 @@ def _network(kind: str, nodes: int, graphs: int, chi: float, every: int | None, 
     return networks.slowed(network, every=every) if every is not None else network
 
 
-def records_every(method: Method, job: Job) -> int:
+def records_every(method: Method, job: PaperJob) -> int:
     """Return the number of steps between records that gives about `job.records` records."""
     lengths = np.broadcast_to(np.asarray(method.rounds_of_step(np.arange(job.records)), dtype=float), job.records)
     if lengths.sum() >= job.rounds:  # every step is recorded

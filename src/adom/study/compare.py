@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import parse_oracle
-from ..run.auto.choice import check_findable
+from ..run.auto.pilots import check_findable
 from ..run.constants import check_pair, make_method
 from ..run.links import as_run
 from ..run.request import AUTO, TUNED, Request, check_budget
@@ -27,7 +27,7 @@ from ..util.checks import check_whole
 from ..util.columns import metric_of
 from ..util.files import atomic
 from .instances import Instance, Instances, read_instances
-from .jobs import Job, Runs
+from .jobs import Job, JobRunner
 from .methods import LabelledMethod, read_methods, title, with_settings
 from .metrics import aim, metrics, relative, smallest_target, start_error
 from .over_seeds import medians
@@ -137,13 +137,13 @@ def compare(
         instances = read_instances(problem, network, seeds, splits, networks)
         if batch is None:  # on a CPU a batch is no faster, and single runs have the bits of `adom.solve`
             batch = 1 if jax.default_backend() == "cpu" else BATCH
-        runs = Runs(request, folder, check_whole("batch", batch), "compare")
+        runs = JobRunner(request, folder, check_whole("batch", batch), "compare")
         built, drawn = instances.build()
     elif folder is not None:
         raise InputError(f"folder={folder!r} keeps the runs of several seeds; give seeds, or save the comparison there")
     else:
         check_pair(problem, network, directed=True)
-        instances, runs, built, drawn = None, Runs(request), {ALONE: (problem, network)}, {}
+        instances, runs, built, drawn = None, JobRunner(request), {ALONE: (problem, network)}, {}
     for entry in entries:
         try_own(entry.cls, next(iter(built.values()))[0], dtype)
     jobs: list[Job] = []
@@ -208,7 +208,7 @@ def _jobs(
 
 
 def _compared(
-    jobs: list[Job], reasons: dict[Any, str], instances: Instances | None, runs: Runs, asked: "Comparison"
+    jobs: list[Job], reasons: dict[Any, str], instances: Instances | None, runs: JobRunner, asked: "Comparison"
 ) -> "Comparison":
     """Make the runs; with seeds, search for tuned parameters first, on a seed of their own."""
     seed = None

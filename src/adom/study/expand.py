@@ -28,7 +28,7 @@ Point = tuple[dict[str, float], dict[str, float], dict[str, float]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member(Job):
+class SweepMember(Job):
     """One job of a sweep.
 
     Attributes
@@ -120,13 +120,13 @@ class SweepSpec:
     seeds: Any = None
 
 
-def expand(problem: Any, network: Any, spec: SweepSpec, rounds: int, stop: Stop) -> list[Member]:
+def expand(problem: Any, network: Any, spec: SweepSpec, rounds: int, stop: Stop) -> list[SweepMember]:
     """Return all members, including those that a method's own rules or the budget refuse."""
     places = _places(problem, network, spec)
     entries = _entries(spec)
     points = _points(spec, entries)
     oracles = [str(parse_oracle(oracle)) for oracle in _list(spec.oracles, tuple)]
-    members: list[Member] = []
+    members: list[SweepMember] = []
     for entry, kappa, (drawn, (at, given, problems, net)) in product(entries, places[0].problems, enumerate(places)):
         cls, own_problem = entry.cls, problems[kappa]
         check_pair(own_problem, net, directed=cls.directed, title=cls.title)
@@ -155,7 +155,7 @@ def expand(problem: Any, network: Any, spec: SweepSpec, rounds: int, stop: Stop)
                 "assume": assume,
             }
             for oracle in oracles if cls.oracle == "dual" else [None]:
-                members.append(Member(number=len(members), oracle=oracle, **setting, **shared))
+                members.append(SweepMember(number=len(members), oracle=oracle, **setting, **shared))
     return members
 
 

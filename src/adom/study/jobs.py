@@ -182,7 +182,7 @@ def _descriptions(problem: Problem) -> list[str]:
     return texts
 
 
-class Runs:
+class JobRunner:
     """Makes the runs of jobs, and keeps those that have finished.
 
     Parameters

@@ -18,8 +18,8 @@ from ..util.cards import card, grid
 from ..util.checks import check_whole
 from ..util.columns import TO_TARGET, metric_of
 from ..util.files import atomic
-from .expand import Member, SweepSpec, expand
-from .jobs import Runs
+from .expand import SweepMember, SweepSpec, expand
+from .jobs import JobRunner
 from .metrics import metrics, relative, smallest_target
 from .over_seeds import ranked
 from .saved import FILE, MEMBERS, replaced
@@ -121,7 +121,7 @@ def sweep(
     runnable = [member for member in members if not member.refused]
     if not runnable:
         raise InputError(members[0].refused)
-    found, interrupted = Runs(request, folder, batch, "sweep").results(runnable, "members")
+    found, interrupted = JobRunner(request, folder, batch, "sweep").results(runnable, "members")
     results = {runnable[number].number: found[number] for number in sorted(found)}
     return Sweep(tuple(members), results, {member.number: member.tol for member in members}, interrupted)
 
@@ -132,7 +132,7 @@ class Sweep:
 
     Attributes
     ----------
-    members : tuple of Member
+    members : tuple of SweepMember
         All members, in order.
     results : dict
         Number of a member -> `Result`, for those that finished.
@@ -142,7 +142,7 @@ class Sweep:
         Whether it was ended by Ctrl-C.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[SweepMember, ...]
     results: dict[int, Result]
     tols: dict[int, float | None]
     interrupted: bool = False
@@ -344,14 +344,14 @@ class Sweep:
         return f"Sweep({self._states}; best {self.members[int(first['member'])].text}: {took}{extra})"
 
 
-def _setting(member: Member) -> str:
+def _setting(member: SweepMember) -> str:
     """Return a key that members share if they differ only in the seed; a member without a seed has its own."""
     alone = member.number if member.seed is None else None
     scaled = (member.values, member.factors, member.assume)
     return repr((alone, member.label, member.base, *scaled, member.oracle, member.given, member.kappa))
 
 
-def _about(member: Member) -> dict[str, Any]:
+def _about(member: SweepMember) -> dict[str, Any]:
     """Return the first columns of the table."""
     network = member.network
     return {
@@ -367,12 +367,12 @@ def _about(member: Member) -> dict[str, Any]:
     }
 
 
-def _settings(member: Member) -> dict[str, float]:
+def _settings(member: SweepMember) -> dict[str, float]:
     """Return a member's hyper-parameters and the factors that led to them."""
     parameters = member.values if member.method is None else member.method.parameters()
     return {name: float(value) for name, value in parameters.items()} | _factors(member)
 
 
-def _factors(member: Member) -> dict[str, float]:
+def _factors(member: SweepMember) -> dict[str, float]:
     scaled = {f"factor_{name}": value for name, value in member.factors.items()}
     return scaled | {f"assume_{name}": value for name, value in member.assume.items()}
