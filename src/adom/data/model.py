@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, InputTypeError, shown
+from ..errors import Damaged, InputError, InputTypeError, shown
 from ..problems.limits import as_numbers
 from ..problems.losses import LOSSES, Loss
 from ..problems.samples import as_labels, check_features

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import parse_oracle
-from ..run.auto.choice import check_findable
+from ..run.auto.pilots import check_findable
 from ..run.constants import check_pair, make_method
 from ..run.links import as_run
 from ..run.request import AUTO, TUNED, Request, check_budget

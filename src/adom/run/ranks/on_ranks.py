@@ -24,7 +24,7 @@ from ...problems.base import Problem
 from ...problems.shifted import Shifted
 from ...util.columns import BY_LINKS
 from ...util.programs import double_precision
-from ..auto.choice import Resolved, resolve
+from ..auto.pilots import Resolved, resolve
 from ..constants import check_pair, constants
 from ..driver import drive
 from ..links import as_run, presence_on
