@@ -18,7 +18,7 @@ from ..problems.limits import as_numbers
 from ..problems.losses import LOSSES, Loss
 from ..problems.samples import as_labels, check_features
 from ..util.arrays import is_sparse
-from ..util.checked_json import Damaged, made_from, read_checked, write_checked
+from ..util.checked_json import made_from, read_checked, write_checked
 from ..util.checks import check_real
 from ..util.files import named, reason
 

@@ -467,7 +467,7 @@ def pilot_for(
     rules: AutoSettings = SETTINGS,
 ) -> Pilot | None:
     """Return the pilot of a method for the nodes of `problem`; None if the method's formulas do not use chi."""
-    constants = unspectral(problem, network)
+    constants = unspectral(problem, network, cls)
     if not _uses_chi(cls, constants):
         return None
     check_findable(cls, network)
