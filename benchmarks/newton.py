@@ -153,15 +153,8 @@ def random_setting(seed):
         {"l2": None} if free else {"l2": float(10 ** rng.uniform(-5, -1))} if kind == "poisson" else {"kappa": kappa}
     )
     small = ("ring", "path", "star", "complete", "ringstar", "fail")  # others do not exist for few nodes
-    return str(rng.choice(NETWORKS if n > 8 else small)), {
-        "n": n,
-        "d": d,
-        "m": m,
-        "kind": kind,
-        "how": how,
-        **penalty,
-        "seed": seed + 1,
-    }
+    name = str(rng.choice(NETWORKS if n > 8 else small))
+    return name, {"n": n, "d": d, "m": m, "kind": kind, "how": how, **penalty, "seed": seed + 1}
 
 
 def measure(name, words, faults=False, others=()):
