@@ -5,6 +5,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import adom
 from adom.algorithms import Constants
@@ -207,6 +208,12 @@ def test_gradients_and_hessians_are_asked_only_where_they_are_needed():
 def test_shares_lie_between_zero_and_one(name):
     with pytest.raises(adom.InputError, match=rf"^{name} must lie in \(0, 1\), got 1.0"):
         Newton(**{"sigma": 1.0, "hold": 0.1, "miss": 0.5, name: 1.0})
+
+
+def test_more_coordinates_than_memory_holds_are_refused_before_they_fill_it():
+    problem = adom.LogisticRegression(sp.eye_array(40_000, format="csr"), np.arange(40_000) % 2, nodes=4, l2=0.1)
+    with pytest.raises(adom.InputError, match=r"4 nodes with matrices of 40000 x 40000 take .* GB.*e.g. NIDS"):
+        adom.solve(problem, adom.networks.ring(4), "newton", rounds=5)
 
 
 @pytest.fixture(scope="module")

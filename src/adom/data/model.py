@@ -185,7 +185,7 @@ class Model:
         from scipy import stats
 
         check_real("level", level, 0.0, 1.0, "e.g. level=0.95", strict=True)
-        rows = [*self.features, *(["intercept"] if self.provenance.get("intercept", True) else [])]
+        rows = [*self.features, *(["intercept"] if self.inference.get("intercept", True) else [])]
         estimates = np.append(self.coefficients, self.intercept[:, None], axis=1).ravel()[: len(rows)]
         table = pd.DataFrame({"estimate": estimates}, index=pd.Index(rows, name="column"))
         errors = self.inference.get("robust_std_error" if robust else "std_error")

@@ -21,6 +21,7 @@ from ..networks import DirectedNetwork, LossyNetwork, Network
 from ..networks.edges import codes_of
 from ..networks.lossy import Channel, draws
 from ..problems.base import Problem
+from ..problems.limits import check_memory
 from ..problems.minimiser import minimum_of
 from .constants import in_windows
 
@@ -295,8 +296,19 @@ def rested(method: Method, state: Any) -> Any:
     return state._replace(inner=at_rest(state.inner), ledger=ledger)
 
 
+MATRICES = 12
+"""How many matrices a node has in memory at once in a step that uses Hessians."""
+
+
 def as_run(method: Method, network: Network | DirectedNetwork, dim: int, first: int = 0, end: int = -1) -> Method:
     """Return the method for nodes first, ..., end - 1 of a network, with windows and ledgers if needed."""
+    rows, width = (network.nodes if end < 0 else end) - first, method.width(dim)
+    if width > dim:
+        check_memory(
+            f"{rows} nodes with matrices of {dim} x {dim} take",
+            MATRICES * 8.0 * rows * dim**2,
+            f"{plain(method).title} is for few coordinates: take a method that exchanges vectors, e.g. NIDS",
+        )
     return with_ledgers(in_windows(method, network), network, dim, first, end)
 
 
