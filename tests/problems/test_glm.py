@@ -68,8 +68,10 @@ SPLITS = {
 
 @pytest.mark.parametrize(
     ("family", "way"),
-    [("gaussian", "even"), ("logistic", "even"), ("poisson", "even"), ("gamma", "even")]
-    + [("logistic", "uneven"), ("gamma", "by-label"), ("poisson", "sparse")],
+    [
+        *(("gaussian", "even"), ("logistic", "even"), ("poisson", "even"), ("gamma", "even")),
+        *(("logistic", "uneven"), ("gamma", "by-label"), ("poisson", "sparse")),
+    ],
 )
 def test_estimates_and_errors_are_those_of_statsmodels(family, way):
     model, expected = fitted(SPLITS[way](family, TARGETS[family])), reference(family, TARGETS[family])
