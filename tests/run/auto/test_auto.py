@@ -1,6 +1,5 @@
 """Runs with parameters="auto": they need no constants of the network, and say what they assumed."""
 
-
 from dataclasses import replace
 
 import networkx as nx
