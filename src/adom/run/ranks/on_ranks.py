@@ -17,7 +17,6 @@ from ...algorithms import Method
 from ...data.node_data import NodeData
 from ...data.preparing import Agreed, agree
 from ...dynamics.endings import rounding
-from ...dynamics.stop import Stop, start_error
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
@@ -30,7 +29,7 @@ from ..driver import drive
 from ..links import as_run, presence_on
 from ..progress import Interrupt, Journal, Progress, following
 from ..recorder import COLUMNS, Plan, Recorder, describe, describe_method
-from ..request import TUNED, Request, check_budget, method_type
+from ..request import TUNED, Request, Stop, check_budget, method_type, start_error
 from ..result import Result
 from ..stages import Run, StageCosts, run_stages
 from ..user_code import user_code
