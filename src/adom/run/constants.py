@@ -75,9 +75,19 @@ def outside(cls: type[Method], network: Network | DirectedNetwork, window: int =
     return f"proved for {', and for '.join(asked)}" if asked else ""
 
 
-def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str = "ADOM") -> None:
-    """Refuse a problem and a network that do not fit together, and a directed network unless `directed`."""
-    if not isinstance(problem, Problem) and not hasattr(problem, "open"):  # adom.Shards, NodeData
+def check_pair(problem: Any, network: Any, *, directed: bool = False, title: str = "ADOM", apart: bool = False) -> None:
+    """Refuse a problem and a network that do not fit together.
+
+    Refuse a directed network too unless `directed`, and data that lie apart (`adom.Shards`, `NodeData`) unless `apart`.
+    """
+    lies_apart = not isinstance(problem, Problem) and hasattr(problem, "open") and hasattr(problem, "nodes")
+    if lies_apart and not apart:
+        whole = ", or take the problem of all samples, .whole()" if hasattr(problem, "whole") else ""
+        raise InputTypeError(
+            f"problem must be held in memory here, got {type(problem).__name__}, whose samples lie apart; "
+            f"give it to adom.solve{whole}"
+        )
+    if not isinstance(problem, Problem) and not lies_apart:
         swapped = isinstance(problem, Network | DirectedNetwork)
         raise InputTypeError(
             f"problem must be an adom problem such as adom.LogisticRegression(...), got {type(problem).__name__}"
