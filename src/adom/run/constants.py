@@ -60,7 +60,7 @@ def assumed(true: Constants, mu: float = 1.0, L: float = 1.0, chi: float = 1.0) 
 def outside(cls: type[Method], network: Network | DirectedNetwork, window: int = 1) -> str:
     """Describe the assumptions of a method's proof that a network violates; "" if there are none.
 
-    With a `window` of more than one round (`adom.run.windows`), single rounds need not connect the nodes. No proof
+    With a `window` of more than one round (`InWindows`), single rounds need not connect the nodes. No proof
     covers imperfect links. A method without a proof has no assumptions.
     """
     if cls.needs is None:
