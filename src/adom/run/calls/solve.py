@@ -109,7 +109,7 @@ def _solve(
 ) -> Result:
     """Solve; only the request has been checked yet."""
     cls = method_type(method)
-    check_pair(problem, network, cls)
+    check_pair(problem, network, cls, apart=True)
     if request.engine == "mpi":
         from ..ranks.on_ranks import solve_on_ranks
 

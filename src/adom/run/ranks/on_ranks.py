@@ -24,7 +24,7 @@ from ...problems.shifted import Shifted
 from ...util.columns import BY_LINKS
 from ...util.programs import double_precision
 from ..auto.pilots import Resolved, resolve
-from ..constants import check_pair, constants
+from ..constants import constants
 from ..driver import drive
 from ..links import as_run, presence_on
 from ..progress import Interrupt, Journal, Progress, following
@@ -77,7 +77,6 @@ def _solver(problem: Any, network: Any, method: Any) -> Callable[..., Result]:
     if not isinstance(problem, NodeData):
         return run
     cls = method_type(method)
-    check_pair(problem, network, cls)
     if cls.directed:
         raise InputError(
             f"with {cls.title} the nodes cannot agree on the end of a fit; take another method, such as 'adom+'"
