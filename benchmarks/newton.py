@@ -69,7 +69,7 @@ def samples(n, m, d, kind, how, seed):
         else:
             targets = features @ truth + 0.3 * rng.standard_normal(n * m)
     if how == "uneven":
-        cuts = np.sort(rng.choice(np.arange(min(5, m), n * m - min(5, m)), n - 1, replace=False))
+        cuts = np.sort(rng.choice(np.arange(1, n * m), n - 1, replace=False))
         order = rng.permutation(n * m)
         return [(features[rows], targets[rows]) for rows in np.split(order, cuts)]
     if how == "label" and kind != "logistic":
