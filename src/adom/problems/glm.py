@@ -16,12 +16,13 @@ from ..util.arrays import is_sparse
 from ..util.checks import check_real
 from .base import Array
 from .features import lay_out
+from .likelihood import PENALISED, Sums, inference, log_likelihood, no_likelihood
 from .limits import as_numbers
 from .linear_model import LinearModel
 from .losses import FAMILIES
 from .minimiser import SHORTEST, STEPS, ULP, Minimum, minimum
 from .penalties import sparse_minimum, sparse_minimum_of_one
-from .samples import Stacked, dealt, dense, largest_curvature, scaled_rows, stack, weighting
+from .samples import Stacked, dealt, largest_curvature, stack, weighting
 
 ALIASED = 1e-11
 """Smallest eigenvalue of a Hessian scaled to a diagonal of 1, above which its columns count as independent."""
@@ -197,11 +198,6 @@ class GLM(LinearModel):
             return self.l2
         return self.l2 * np.append(np.ones(self.dim - 1), 0.0)
 
-    def value_rows(self, x: Array) -> Array:
-        """Return f_i(x_i)."""
-        losses = self.loss.value(self._margins(x), self._targets(self.features))
-        return self.features.mean(losses) + (self._ridge() / 2 * x * x).sum(axis=-1)
-
     def __repr__(self) -> str:
         return f"GLM({self.loss.name}, nodes={self.nodes}, dim={self.dim}, l2={self.l2:g}, l1={self.l1:g})"
 
@@ -308,48 +304,19 @@ class GLM(LinearModel):
         return {**weighting(*self.features.weighed()), "alike": "samples"}
 
     def inference(self, x: np.ndarray) -> dict[str, Any]:
-        """Return what `Model.summary` shows of a fit that ended at x: errors of the coefficients, and how well it fits.
-
-        A dispersion that is not 1 is estimated by the sum of squared residuals over their variance, over the degrees of
-        freedom left. `refused` says why there are no errors, where there are none.
-        """
+        """Return what `Model.summary` shows of a fit that ended at x: errors of the coefficients, and how well it fits."""
         (A, y, offset, weights), loss = self._observed(), self.loss
-        count, left = len(y), len(y) - self.dim
-        facts: dict[str, Any] = {"samples": count, "nodes": self.nodes}
-        if loss.variance is None or loss.deviance is None or loss.constant is None:
-            return {**facts, "refused": f"{loss.name} is not the loss of a likelihood, from which errors are computed"}
+        if refused := no_likelihood(loss):
+            return {"samples": len(y), "nodes": self.nodes, "refused": refused}
         t = A @ x + offset
-        assert loss.expected is not None
-        expected = loss.expected(t)[:, 1] if loss.classes else loss.expected(t)
-        residuals = ((y + 1) / 2 if loss.classes else y) - expected
-        deviance = float(weights @ loss.deviance(t, y))
-        dispersion = 1.0
-        if loss.dispersed and left > 0:
-            dispersion = float(weights @ (residuals**2 / loss.variance(expected))) / left
-        # The likelihood of a gaussian is greatest at this dispersion; that of others is taken at the estimated one.
-        scale = deviance / count if loss.centred else dispersion
-        each = loss.constant(y, scale / weights) if loss.dispersed else weights * loss.constant(y, 1.0)
-        likelihood = float(each.sum() - weights @ loss.value(t, y) / scale)
-        facts |= {
-            "log_likelihood": likelihood,
-            "deviance": deviance,
-            "dispersion": dispersion,
-            "aic": 2 * self.dim - 2 * likelihood,
-            "bic": float(np.log(count)) * self.dim - 2 * likelihood,
-            "left": left,
-            "student": loss.centred,
-        }
-        if self.l2 or self.l1:
-            return {**facts, "refused": "a penalty moves the coefficients, which errors do not count; fit without"}
-        if left <= 0:
-            return {**facts, "refused": f"{count} samples leave nothing to estimate {self.dim} errors from; take more"}
-        inverse = np.linalg.inv(_gram(A, weights * loss.curvature(t, y if loss.classes else expected)))
-        scores = _gram(A, (weights * loss.slope(t, y)) ** 2)
-        return {
-            **facts,
-            "std_error": np.sqrt(dispersion * np.diag(inverse)).tolist(),
-            "robust_std_error": np.sqrt(np.diag(inverse @ scores @ inverse)).tolist(),
-        }
+        return inference(
+            loss,
+            Sums.at(loss, A, t, y, weights),
+            lambda scale: log_likelihood(loss, t, y, weights, scale),
+            samples=len(y),
+            nodes=self.nodes,
+            refused=PENALISED if self.l2 or self.l1 else "",
+        )
 
     def _observed(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
         """Return features, targets, offsets and weights of all samples that count, as they were given."""
@@ -390,11 +357,6 @@ def _with_ones(features: Any) -> Any:
     import scipy.sparse as sp
 
     return sp.csr_array(sp.hstack([features, sp.csr_array(ones)]))
-
-
-def _gram(A: Any, weights: np.ndarray) -> np.ndarray:
-    """Return the sum over samples of weight times a a'."""
-    return dense(A.T @ scaled_rows(A, weights))
 
 
 def _flat_direction(hessian: np.ndarray) -> np.ndarray | None:

@@ -34,7 +34,7 @@ from ..local.gossip import Graphs, SparseMatrices
 from ..local.graph_layout import SLACK, GraphLayout
 from ..local.jitted import Carry, Session
 from ..recorder import COLUMNS, History, Plan, Recorder
-from .agreement import AgreedStop
+from .agreement import AgreedStop, CertifiedStop
 from .checkpoints import Checkpoints, save
 from .peers import Ranks, over_ranks, rank_errors
 from .rank_rounds import RankGossip, RankRounds, RoundPlan, RowTravel
@@ -91,7 +91,7 @@ class Task:
     plan: Plan
     solution: Array | None
     monitor: bool
-    stop: AgreedStop | None
+    stop: AgreedStop | CertifiedStop | None
     checkpoints: Checkpoints | None
     settings: dict[str, Any] = field(default_factory=dict)
     pilot: Pilot | None = None
@@ -247,7 +247,7 @@ class RankBackend:
         if self.clock + stop.lasts(gossip) > self.task.plan.rounds:
             return
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging run, as its records show
-            self.agreed = stop.reached(gossip, self.x, self.gradient(self.x))
+            self.agreed = stop.reached(gossip, self.x, self.gradient)
         gradients = carry.memory.gradients + 1
         self.session.carry = carry._replace(memory=carry.memory._replace(gradients=gradients))
         self._count(gossip.clock, gossip.floats)

@@ -1,0 +1,88 @@
+"""How far a point is from the minimiser of a sum of losses: a bound from gradients and Hessians at that point.
+
+Let g be the gradient of f at y, and let its Hessian be at least H everywhere within r of y. Along the way d to the
+minimiser the slope then grows from at least -|g'd| by at least d'Hd, so with u^2 = g' H^-1 g and m the least eigenvalue
+of H, |d| <= u / sqrt(m) if that is at most r. Nothing else is needed of f: neither mu nor L, nor a penalty.
+"""
+
+from math import inf, log1p, sqrt
+from typing import Any
+
+import numpy as np
+
+from .losses import Loss
+from .minimiser import ULP
+from .samples import hessian_sum
+
+Array = np.ndarray
+
+
+def within(g: Array, noise: float, bend: float, values: Array, vectors: Array) -> float:
+    """Return a bound on |x* - y| from the gradient at y, lower bounds on the Hessian's eigenvalues, and its vectors.
+
+    Parameters
+    ----------
+    g, noise : array, float
+        The gradient at y, and how far rounding may have moved it.
+    bend : float
+        Along any direction k, the Hessian changes by at most a factor exp(bend |k|); 0 if the values hold all the way.
+    values, vectors : array
+        The vectors may be unknown, an empty array.
+
+    Examples
+    --------
+    >>> within(np.array([0.3, 0.4]), 0.0, 0.0, np.array([1.0, 1.0]), np.eye(2))  # a quadratic: exact
+    0.5
+    >>> within(np.array([0.3, 0.4]), 0.0, 2.0, np.array([1.0, 1.0]), np.eye(2))  # far away, as far as is known
+    inf
+    """
+    least = float(values.min())
+    if not 0 < least < np.inf:
+        return np.inf
+    along = np.abs(vectors.T @ g) if vectors.size else np.array([np.linalg.norm(g)])
+    step = float(np.linalg.norm(along / np.sqrt(values)) + noise / sqrt(least))
+    if not np.isfinite(step):
+        return np.inf
+    if bend == 0:
+        return step / sqrt(least)
+    bent = bend * step / sqrt(least)
+    return -log1p(-bent) / bend if bent < 1 else inf
+
+
+def least_eigenvalues(H: Array) -> tuple[Array, Array]:
+    """Return lower bounds on the eigenvalues of a symmetric matrix, whatever rounding did, and its eigenvectors."""
+    values, vectors = np.linalg.eigh(H)
+    return values - 32 * ULP * len(H) * np.abs(values).max(), vectors
+
+
+def least_hessian(loss: Loss, A: Any, t: Array, y: Array, reach: Array, vectors: int = 1) -> Array:
+    """Return a lower bound on the sum of the losses' Hessians wherever the margin of each sample moves by its `reach`.
+
+    A curvature has one peak in t, if any, so over an interval it is least at an end. That of a coupled loss changes by
+    at most a factor exp(twist reach).
+    """
+    if loss.coupled:
+        return hessian_sum(A, loss.bends(t, y), vectors, np.exp(-loss.twist * reach))
+    least = np.minimum(loss.curvature(t - reach, y), loss.curvature(t + reach, y))
+    return hessian_sum(A, lambda along: least * along, 1)
+
+
+def terms(loss: Loss, t: Array, y: Array, lengths: Array, size: float) -> float:
+    """Return the size of all terms of the sum of the losses' gradients at an x of this size.
+
+    `lengths` are those of the samples.
+    """
+    slopes: Any = 2.0 if loss.coupled else np.abs(loss.slope(t, y))
+    curvature: Any = loss.steepest if loss.steepest < inf else loss.curvature(t, y)
+    return float(np.sum(lengths * (slopes + curvature * lengths * size)))
+
+
+def noise_of(terms: float, samples: int, dim: int) -> float:
+    """Return how far rounding may move a gradient with terms of this size, if errors add up as random ones do."""
+    return 2 * (sqrt(samples) + sqrt(dim) + 4) * ULP * terms
+
+
+def lengths_of(A: Any) -> Array:
+    """Return the lengths of the rows of a dense or sparse matrix."""
+    squares: Any = A.multiply(A) if hasattr(A, "multiply") else A**2
+    return np.sqrt(np.asarray(squares.sum(axis=1)).ravel())

@@ -1,0 +1,216 @@
+"""Fits by Newton to data that lie apart: one run, free intercepts, no penalty needed, errors as statsmodels has them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import statsmodels.api as sm
+
+import adom
+from adom.data.node_shards import write_shard
+from support import apart
+from support.ranks import needs_mpi, run
+
+COUNTS = (40, 25, 60)
+NODES = len(COUNTS)
+
+
+def frame(target, seed=0):
+    """Return a table whose features have different scales and are far from 0."""
+    rng = np.random.default_rng(seed)
+    samples = sum(COUNTS)
+    table = pd.DataFrame({"age": rng.normal(50, 10, samples), "dose": rng.exponential(0.3, samples)})
+    table["weight"] = rng.normal(70, 15, samples) + 0.3 * table["age"]
+    t = 0.03 * (table["age"] - 50) - table["dose"] + 0.01 * (table["weight"] - 85)
+    table["target"] = {
+        "ridge": lambda: 5 + 10 * t + rng.standard_normal(samples),
+        "logistic": lambda: np.where(rng.random(samples) < 1 / (1 + np.exp(-3 * t)), "yes", "no"),
+        "poisson": lambda: rng.poisson(np.exp(1 + t)),
+        "gamma": lambda: rng.gamma(3.0, np.exp(1 + t) / 3),
+        "huber": lambda: t + rng.standard_t(1.5, samples),
+        "squared-hinge": lambda: np.where(t + 0.5 * rng.standard_normal(samples) > 0, 1, 0),
+        "separable": lambda: np.where(t > 0, 1, 0),
+    }[target]()
+    return table.sort_values("target") if target in ("logistic", "poisson") else table  # nodes may differ much
+
+
+def shards(folder, table, **settings):
+    parts = np.split(np.arange(len(table)), np.cumsum(COUNTS)[:-1])
+    for node, rows in zip("abc", parts, strict=True):
+        table.iloc[rows].to_csv(folder / f"{node}.csv", index=False)
+        write_shard(folder / f"{node}.csv", node, folder / "shards", target="target")
+    return adom.NodeData(folder / "shards", **settings)
+
+
+def fitted(data, **more):
+    result = adom.solve(data, adom.networks.ring(NODES), "newton", **more)
+    assert result.status == "converged", result
+    assert result.history["stage"].unique().tolist() == [1]
+    return result
+
+
+FAMILIES = {
+    "ridge": None,
+    "logistic": sm.families.Binomial(),
+    "poisson": sm.families.Poisson(),
+    "gamma": sm.families.Gamma(sm.families.links.Log()),
+}
+
+
+def expected(table, model, *, scale, intercept=True):
+    """Return statsmodels' fit to the pooled table, as the model counts features."""
+    X = table.drop(columns="target")
+    if scale:
+        X = (X - X.mean()) / X.std(ddof=0)
+    y = (table["target"] == "yes").astype(float) if model == "logistic" else table["target"]
+    X = X.assign(intercept=1.0) if intercept else X
+    if model == "ridge":
+        return sm.OLS(y, X).fit()
+    return sm.GLM(y, X, family=FAMILIES[model]).fit(tol=1e-14, maxiter=100)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("model", FAMILIES)
+def test_estimates_and_errors_are_those_of_statsmodels(tmp_path, model, scale):
+    table = frame(model)
+    result = fitted(shards(tmp_path, table, model=model, l2=0.0, scale=scale), rounds=500)
+    loaded = adom.load_model(result.model().save(tmp_path / "model.json"))
+    shown, right = loaded.summary(), expected(table, model, scale=scale)
+    assert list(shown.index) == list(right.params.index)
+    columns = {"estimate": right.params, "std_error": right.bse, "z": right.tvalues, "p_value": right.pvalues}
+    limits = right.conf_int()
+    for name, column in {**columns, "lower": limits[0], "upper": limits[1]}.items():
+        np.testing.assert_allclose(shown[name], column, rtol=1e-5, atol=1e-7, err_msg=name)
+    robust = expected(table, model, scale=scale).get_robustcov_results("HC0") if model == "ridge" else None
+    if robust is not None:
+        np.testing.assert_allclose(loaded.summary(robust=True)["std_error"], robust.bse, rtol=1e-6)
+    facts = shown.attrs
+    assert (facts["samples"], facts["nodes"]) == (sum(COUNTS), NODES)
+    np.testing.assert_allclose(facts["log_likelihood"], right.llf, rtol=1e-8)
+    np.testing.assert_allclose(facts["aic"], right.aic, rtol=1e-8)
+    np.testing.assert_allclose(facts["deviance"], right.ssr if model == "ridge" else right.deviance, rtol=1e-8)
+    np.testing.assert_allclose(facts["dispersion"], right.scale, rtol=1e-6)
+    assert result.provenance["error_bound"] <= result.provenance["tol"]
+    assert 0 < result.last["round"] < 150
+
+
+def of_scikit_learn(model, X, y):
+    from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor
+    from sklearn.svm import LinearSVC
+
+    found = {
+        "poisson": lambda: PoissonRegressor(alpha=0.3, tol=1e-12, max_iter=10_000, solver="newton-cholesky"),
+        "gamma": lambda: GammaRegressor(alpha=0.3, tol=1e-12, max_iter=10_000, solver="newton-cholesky"),
+        "logistic": lambda: LogisticRegression(C=0.3, tol=1e-13, max_iter=1000, solver="newton-cholesky"),
+        "squared-hinge": lambda: LinearSVC(C=0.3, tol=1e-12, max_iter=100_000, intercept_scaling=1e4),
+    }[model]()
+    return found.fit(X, y)
+
+
+@pytest.mark.parametrize("model", ["poisson", "gamma", "logistic", "squared-hinge"])
+def test_penalties_are_counted_as_by_scikit_learn(tmp_path, model):
+    table = frame(model)
+    own = {"C": 0.3} if model in ("logistic", "squared-hinge") else {"alpha": 0.3}
+    data = shards(tmp_path, table, model=model, scale=True, **own)
+    found = fitted(data).model()
+    X = table.drop(columns="target").to_numpy()
+    right = of_scikit_learn(model, (X - X.mean(axis=0)) / X.std(axis=0), table["target"])
+    near = 1e-3 if model == "squared-hinge" else 1e-6  # LinearSVC penalises its intercept a little
+    np.testing.assert_allclose(found.coefficients[0], np.ravel(right.coef_), rtol=0, atol=near)
+    np.testing.assert_allclose(found.intercept[0], np.ravel(right.intercept_)[0], rtol=0, atol=near)
+    assert found.penalty.items() >= {name: pytest.approx(value) for name, value in own.items()}.items()
+    assert "likelihood" in found.summary().attrs["refused"] or "penalty" in found.summary().attrs["refused"]
+    if model != "squared-hinge":
+        assert found.to_sklearn().predict(X[:5]).tolist() == pytest.approx(found.predict(X[:5]).tolist())
+
+
+@pytest.mark.parametrize("settings", [{"l2": 0.1}, {"alpha": 0.0}, {"kappa": 100.0}])
+def test_losses_with_kinks_and_any_penalty(tmp_path, settings):
+    """The middle of the fit has no slope, which shows that it is the answer."""
+    table = frame("huber")
+    found = fitted(shards(tmp_path, table, model="huber", scale=True, **settings)).model()
+    X = table.drop(columns="target").to_numpy()
+    residuals = found.decision_function(X) - table["target"]
+    slopes = np.clip(residuals, -1.35, 1.35)
+    A = (X - found.means) / found.scales
+    np.testing.assert_allclose(A.T @ slopes / len(A) + found.penalty["l2"] * found.coefficients[0], 0, atol=1e-8)
+    assert abs(slopes.mean()) < 1e-8
+
+
+def test_three_classes_without_a_penalty(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.normal(50, 10, sum(COUNTS)), "dose": rng.exponential(0.3, sum(COUNTS))})
+    scores = np.stack([0 * table["age"], (table["age"] - 50) / 10, 2 * table["dose"]], axis=1)
+    table["target"] = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    model = fitted(shards(tmp_path, table, C=np.inf)).model()
+    right = sm.MNLogit(table["target"], sm.add_constant(table[["age", "dose"]])).fit(disp=False, method="newton", tol=0)
+    rows = np.column_stack([model.intercept, model.coefficients])
+    np.testing.assert_allclose(rows[1:] - rows[0], right.params.T, rtol=1e-6, atol=1e-7)
+    shown = model.summary()
+    assert shown.index.names == ["class", "column"]
+    assert len(shown) == 9
+    assert "errors of a softmax model are not computed" in shown.attrs["refused"]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"memory": 1000.0}, {"intercept": False}, {"count": "nodes"}], ids=lambda s: str(s)
+)
+def test_sparse_streamed_and_other_settings(tmp_path, settings):
+    rng = np.random.default_rng(0)
+    A = sp.random_array((90, 6), density=0.4, rng=rng, format="csr")
+    y = rng.poisson(np.exp(A @ rng.standard_normal(6)))
+    from sklearn.datasets import dump_svmlight_file
+
+    parts = np.split(np.arange(90), [20, 50])
+    for node, rows in zip("abc", parts, strict=True):
+        dump_svmlight_file(A[rows], y[rows], str(tmp_path / f"{node}.svm"), zero_based=False)
+        write_shard(tmp_path / f"{node}.svm", node, tmp_path / "shards", dim=6)
+    data = adom.NodeData(tmp_path / "shards", model="poisson", l2=0.0, scale=True, **settings)
+    model = fitted(data).model()
+    X = A.toarray() / A.toarray().std(axis=0)
+    if data.intercept:
+        X = np.column_stack([X, np.ones(90)])
+    weights = np.concatenate([np.full(len(rows), 90 / 3 / len(rows)) for rows in parts]) if data.count == "nodes" else 1
+    right = sm.GLM(y, X, sm.families.Poisson(), freq_weights=np.broadcast_to(weights, 90)).fit(tol=1e-14)
+    found = model.coefficients[0] if not data.intercept else np.append(model.coefficients[0], model.intercept)
+    np.testing.assert_allclose(found, right.params, rtol=1e-6, atol=1e-7)
+    if data.count == "nodes":
+        assert "samples that count alike" in model.summary().attrs["refused"]
+    else:
+        np.testing.assert_allclose(model.summary()["std_error"], right.bse, rtol=1e-6)
+
+
+def test_what_has_no_answer_is_refused_by_name(tmp_path):
+    table = frame("poisson")
+    twice = table.assign(both=table["age"] + table["dose"])
+    apart_ = frame("separable")
+    for number, (given, settings, words) in enumerate(
+        (
+            (twice, {"model": "poisson", "alpha": 0.0}, "the coefficients of age, dose, both, as where one column"),
+            (apart_, {"C": np.inf}, "target has no best answer without a penalty: its classes can be told apart"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with pytest.raises(adom.InputError, match=words):
+            adom.solve(shards(folder, given, **settings), adom.networks.ring(NODES), "newton", rounds=2000)
+
+
+def test_methods_that_need_bounds_name_newton(tmp_path):
+    data = shards(tmp_path, frame("poisson"), model="poisson")
+    for settings, words in (
+        ({"model": "poisson"}, "ADOM\\+ needs a loss with a greatest curvature, got model='poisson'; take method='new"),
+        ({"C": np.inf}, "ADOM\\+ needs a penalty, got C=inf; take method='newton', or give C=1"),
+        ({"model": "ridge", "l2": 0.0}, "needs a penalty, got l2=0; take method='newton', or give l2=1"),
+    ):
+        with pytest.raises(adom.InputError, match=words):
+            adom.solve(adom.NodeData(data.folder, **settings), adom.networks.ring(NODES), "adom+")
+    with pytest.raises(adom.InputError, match="kappa=9.0 needs a greatest curvature, which poisson models lack"):
+        adom.NodeData(data.folder, model="poisson", kappa=9.0)
+    with pytest.raises(adom.InputError, match="target of a must be positive numbers for a gamma model, got 0"):
+        adom.solve(adom.NodeData(data.folder, model="gamma"), adom.networks.ring(NODES), "newton")
+    short = adom.solve(data, adom.networks.ring(NODES), "newton", rounds=20)
+    assert short.status == "max_rounds"
+    assert "the fit has not converged (max_rounds)" in short.model().summary().attrs["refused"]
