@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, InputTypeError, shown
+from ..errors import Damaged, InputError, InputTypeError, shown
 from ..problems.limits import as_numbers
 from ..problems.losses import LOSSES, Loss
 from ..problems.samples import as_labels, check_features
 from ..util.arrays import is_sparse
-from ..util.checked_json import Damaged, made_from, read_checked, write_checked
+from ..util.checked_json import made_from, read_checked, write_checked
 from ..util.checks import check_real
 from ..util.files import named, reason
 
@@ -55,7 +55,7 @@ class Model:
     provenance : dict
         Record of the run that fitted the model.
     inference : dict
-        How well it fits, and the errors of its coefficients or why there are none; empty if nothing was computed.
+        How well it fits, and the errors of its coefficients or why there are none, if they were computed.
 
     Examples
     --------
@@ -185,7 +185,7 @@ class Model:
         from scipy import stats
 
         check_real("level", level, 0.0, 1.0, "e.g. level=0.95", strict=True)
-        rows = [*self.features, *(["intercept"] if self.provenance.get("intercept", True) else [])]
+        rows = [*self.features, *(["intercept"] if self.inference.get("intercept", True) else [])]
         each = np.append(self.coefficients, self.intercept[:, None], axis=1)[:, : len(rows)]
         estimates, index = each.ravel(), pd.Index(rows, name="column")
         if len(each) > 1:  # a vector for each class
@@ -388,6 +388,6 @@ def model_from(rows: np.ndarray, about: Mapping[str, Any], provenance: dict[str,
         scales=about.get("scales"),
         target=about.get("target", ""),
         penalty=dict(about["penalty"]),
-        provenance={**provenance, "intercept": intercept, "problem": {k: v for k, v in provenance.get("problem", {}).items() if k != "model"}},
-        inference=dict(about.get("inference") or {}),
+        provenance={**provenance, "problem": {k: v for k, v in provenance.get("problem", {}).items() if k != "model"}},
+        inference={"intercept": intercept, **(about.get("inference") or {})},
     )

@@ -10,16 +10,21 @@ import numpy as np
 
 from ..errors import InputError
 from ..problems.likelihood import PENALISED, Sums, inference, log_likelihood, no_likelihood
-from ..problems.nearness import least_eigenvalues, least_hessian, lengths_of, noise_of, terms, within
-from ..problems.samples import prepared, ridge_of, tie
+from ..problems.nearness import (
+    flat_direction,
+    least_eigenvalues,
+    least_hessian,
+    lengths_of,
+    named,
+    noise_of,
+    terms,
+    within,
+)
+from ..problems.samples import dense, prepared, ridge_of, tie
 from .node_shards import NodeShard
 from .preparing import Agreed, Links
 
 Array = np.ndarray
-FLAT = 1e-11
-"""Smallest eigenvalue of a Hessian scaled to a diagonal of 1 above which its columns count as independent."""
-NAMED = 0.1
-"""Share of the largest entry from which on a column is named as a part of a direction."""
 
 
 class Nearness(NamedTuple):
@@ -46,10 +51,7 @@ class NodeSums:
     # How near a point is to the minimiser
 
     def nearness(self, y: Array, reach: float, links: Links) -> Nearness:
-        """Return a bound on the distance from y to the minimiser, if that is at most `reach`; it is the same everywhere.
-
-        Raise an error if columns are aliased, so that there is more than one.
-        """
+        """Return a bound on the distance from y to the minimiser, infinity beyond `reach`; it is the same everywhere."""
         dim, upper = self.dim, np.triu_indices(self.dim)
         rows = links.everyone(np.stack([self._about(y, reach, shard) for shard in self._shards]))
         penalty = self._held(np.eye(dim))
@@ -57,7 +59,6 @@ class NodeSums:
         H = np.zeros((dim, dim))
         H[upper] = mean[1 + dim :]
         H = H + np.triu(H, 1).T + penalty
-        self._check_columns(H)
         g = mean[1 : 1 + dim] + penalty @ y
         noise = mean[0] + noise_of(float(np.linalg.norm(penalty @ y)), len(rows), dim)
         values, vectors = least_eigenvalues(H)
@@ -84,20 +85,25 @@ class NodeSums:
         ridge = ridge_of(agreed.l2, self.dim, agreed.vectors) if agreed.column else agreed.l2
         return np.asarray(ridge * x + (tie(x, agreed.vectors) if agreed.loss.coupled else 0.0))
 
-    def _check_columns(self, H: Array) -> None:
-        scale = np.sqrt(np.abs(np.diag(H)))
-        if self.agreed.l2 or not np.isfinite(self.agreed.loss.twist) or not scale.all() or not np.isfinite(scale).all():
-            return  # a loss with kinks may have no curvature here, and yet one answer
-        values, vectors = np.linalg.eigh(H / np.outer(scale, scale))
-        if values[0] > FLAT:
+    # Whether there is one answer
+
+    def check_columns(self, links: Links) -> None:
+        """Refuse columns that others determine, unless a penalty chooses between the answers that fit alike."""
+        agreed, width = self.agreed, self.agreed.width
+        if agreed.l2:
             return
-        size = np.abs(vectors[:, 0] / scale).reshape(self.agreed.vectors, -1).max(axis=0)
-        names = [*self.agreed.features, "intercept"]
-        some = [name for name, each in zip(names, size, strict=False) if each >= NAMED * size.max()]
-        raise InputError(
-            f"the data do not determine the coefficients of {', '.join(some)}, as where one column follows from others; "
-            "leave one of them out, or give a penalty"
-        )
+        upper, own = np.triu_indices(width), []
+        for shard in self._shards:
+            own.append(sum(dense(A.T @ A)[upper] for A, _ in self._blocks(shard)))
+        gram = np.zeros((width, width))
+        gram[upper] = links.everyone(np.stack(own)).sum(axis=0)
+        direction = flat_direction(gram + np.triu(gram, 1).T)
+        if direction is not None:
+            raise InputError(
+                f"columns are aliased, so infinitely many answers fit alike: "
+                f"{', '.join(named(direction, [*agreed.features, 'intercept']))}; leave one of them out, or give a "
+                "penalty"
+            )
 
     def check_separable(self, y: Array, links: Links) -> None:
         """Refuse classes that y tells apart without an error, where a longer y fits ever better."""
@@ -123,7 +129,7 @@ class NodeSums:
     def inference(self, row: Array, links: Links) -> dict[str, Any]:
         """Return what `Model.summary` shows of a model with these coefficients, the same at all nodes."""
         agreed, loss = self.agreed, self.agreed.loss
-        about = {"samples": agreed.samples, "nodes": len(agreed.names)}
+        about = {"samples": agreed.samples, "nodes": len(agreed.names), "intercept": agreed.intercept}
         refused = PENALISED if agreed.l2 else no_likelihood(loss)
         if not refused and agreed.count != "samples":
             refused = "errors are for samples that count alike, and here nodes do; fit with count='samples'"
@@ -153,7 +159,7 @@ class NodeSums:
             loss,
             Sums(float(total[0]), float(total[1]), information, scores),
             likelihood,
-            **about,
+            about,
             change=change,
         )
 

@@ -21,15 +21,12 @@ from .limits import as_numbers
 from .linear_model import LinearModel
 from .losses import FAMILIES
 from .minimiser import SHORTEST, STEPS, ULP, Minimum, minimum
+from .nearness import flat_direction, named
 from .penalties import sparse_minimum, sparse_minimum_of_one
 from .samples import Stacked, dealt, largest_curvature, stack, weighting
 
-ALIASED = 1e-11
-"""Smallest eigenvalue of a Hessian scaled to a diagonal of 1, above which its columns count as independent."""
 NEAR, TINY = 1e-6, 1e-13
 """Relative length of a step that is taken without a check of the objective; what is added to a singular Hessian."""
-NAMED = 0.1
-"""Share of the largest entry from which on a column is named as a part of a direction."""
 OFFSETS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "gaussian": (lambda y, offset: y - offset, np.ones_like),
     "poisson": (lambda y, offset: y * np.exp(-offset), np.exp),
@@ -257,7 +254,7 @@ class GLM(LinearModel):
             return
         samples = self.features.samples()
         penalty = np.diag(np.broadcast_to(self._ridge(), self.dim))
-        direction = _flat_direction(samples.gram(np.ones(len(samples.weights))) + penalty)
+        direction = flat_direction(samples.gram(np.ones(len(samples.weights))) + penalty)
         if direction is not None:
             raise InputError(
                 f"columns are aliased, so infinitely many answers fit alike: {self._named(direction)}; leave one of "
@@ -266,7 +263,7 @@ class GLM(LinearModel):
 
     def _check_answer(self, x: np.ndarray) -> None:
         """Refuse data whose fit gets ever better in a direction."""
-        direction = None if self.l1 else _flat_direction(self.mean_hessian(x))
+        direction = None if self.l1 else flat_direction(self.mean_hessian(x))
         if direction is None and (not np.isfinite(x).all() or self._separates(x)):
             direction = x
         if direction is not None:
@@ -284,8 +281,7 @@ class GLM(LinearModel):
 
     def _named(self, direction: np.ndarray) -> str:
         names = [*self.column_names(), *(["intercept"] if self.intercept else [])]
-        largest = np.abs(direction).max()
-        return ", ".join(name for name, part in zip(names, direction, strict=True) if abs(part) >= NAMED * largest)
+        return ", ".join(named(direction, names))
 
     def column_names(self) -> list[str]:
         """Return the names of the features, default ones if they have none."""
@@ -306,15 +302,15 @@ class GLM(LinearModel):
     def inference(self, x: np.ndarray) -> dict[str, Any]:
         """Return what `Model.summary` shows of a fit that ended at x: errors of the coefficients, and how well it fits."""
         (A, y, offset, weights), loss = self._observed(), self.loss
+        about = {"samples": len(y), "nodes": self.nodes, "intercept": self.intercept}
         if refused := no_likelihood(loss):
-            return {"samples": len(y), "nodes": self.nodes, "refused": refused}
+            return {**about, "refused": refused}
         t = A @ x + offset
         return inference(
             loss,
             Sums.at(loss, A, t, y, weights),
             lambda scale: log_likelihood(loss, t, y, weights, scale),
-            samples=len(y),
-            nodes=self.nodes,
+            about,
             refused=PENALISED if self.l2 or self.l1 else "",
         )
 
@@ -357,14 +353,3 @@ def _with_ones(features: Any) -> Any:
     import scipy.sparse as sp
 
     return sp.csr_array(sp.hstack([features, sp.csr_array(ones)]))
-
-
-def _flat_direction(hessian: np.ndarray) -> np.ndarray | None:
-    """Return a direction in which a function is flat, None if there is none; features may be of any scale."""
-    scale = np.sqrt(np.abs(np.diag(hessian)))
-    if not np.isfinite(scale).all():
-        return None
-    if (scale == 0).any():
-        return np.asarray(scale == 0, dtype=float)
-    values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
-    return None if values[0] > ALIASED else np.asarray(vectors[:, 0] / scale)

@@ -62,9 +62,8 @@ def inference(
     loss: Loss,
     sums: Sums,
     likelihood: Callable[[float], float],
+    about: dict[str, Any],
     *,
-    samples: int,
-    nodes: int,
     refused: str = "",
     change: Array | None = None,
 ) -> dict[str, Any]:
@@ -79,20 +78,21 @@ def inference(
         Of all samples.
     likelihood : callable
         From the dispersion to the log-likelihood of all samples.
+    about : dict
+        The number of samples, and other facts to return.
     refused : str
         Why there are no errors, if there are none for another reason.
     change : array, optional
         From the coefficients that the sums are about to those of the model.
     """
-    dim = len(sums.information)
+    dim, samples = len(sums.information), about["samples"]
     left, dispersion = samples - dim, 1.0
     if loss.dispersed and left > 0:
         dispersion = sums.squares / left
     # The likelihood of a gaussian is greatest at this dispersion; that of others is taken at the estimated one.
     value = likelihood(sums.deviance / samples if loss.centred else dispersion)
     facts: dict[str, Any] = {
-        "samples": samples,
-        "nodes": nodes,
+        **about,
         "log_likelihood": value,
         "deviance": sums.deviance,
         "dispersion": dispersion,

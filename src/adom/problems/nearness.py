@@ -5,6 +5,7 @@ minimiser the slope then grows from at least -|g'd| by at least d'Hd, so with u^
 of H, |d| <= u / sqrt(m) if that is at most r. Nothing else is needed of f: neither mu nor L, nor a penalty.
 """
 
+from collections.abc import Sequence
 from math import inf, log1p, sqrt
 from typing import Any
 
@@ -86,3 +87,32 @@ def lengths_of(A: Any) -> Array:
     """Return the lengths of the rows of a dense or sparse matrix."""
     squares: Any = A.multiply(A) if hasattr(A, "multiply") else A**2
     return np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+
+
+ALIASED = 1e-11
+"""Smallest eigenvalue of a Hessian scaled to a diagonal of 1, above which its columns count as independent."""
+NAMED = 0.1
+"""Share of the largest entry from which on a column is named as a part of a direction."""
+
+
+def flat_direction(hessian: np.ndarray) -> np.ndarray | None:
+    """Return a direction in which a function is flat, None if there is none; features may be of any scale."""
+    scale = np.sqrt(np.abs(np.diag(hessian)))
+    if not np.isfinite(scale).all():
+        return None
+    if (scale == 0).any():
+        return np.asarray(scale == 0, dtype=float)
+    values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
+    return None if values[0] > ALIASED else np.asarray(vectors[:, 0] / scale)
+
+
+def named(direction: Array, names: Sequence[str]) -> list[str]:
+    """Return the names of the columns that make up a direction.
+
+    Examples
+    --------
+    >>> named(np.array([1.0, 0.01, -1.0]), ["age", "dose", "intercept"])
+    ['age', 'intercept']
+    """
+    largest = np.abs(direction).max()
+    return [name for name, part in zip(names, direction, strict=False) if abs(part) >= NAMED * largest]

@@ -365,7 +365,9 @@ def prepared(features: Any, means: np.ndarray, scales: np.ndarray, column: float
     return sp.csr_array(sp.hstack([scaled, sp.csr_array(np.full((features.shape[0], 1), column))], format="csr"))
 
 
-def hessian_sum(features: Any, bends: Callable[[np.ndarray], np.ndarray], vectors: int, factors: Any = 1.0) -> np.ndarray:
+def hessian_sum(
+    features: Any, bends: Callable[[np.ndarray], np.ndarray], vectors: int, factors: Any = 1.0
+) -> np.ndarray:
     """Return the sum over samples of the Hessians of their losses, times factors, by the `Loss.bends` of the samples.
 
     Examples

@@ -8,7 +8,7 @@ import numpy as np
 
 from .base import Array, Problem
 from .losses import RIDGE, Loss
-from .samples import hessian_sum, ridge_of, tie
+from .samples import hessian_sum, prepared, ridge_of, tie
 
 Block = tuple[Any, np.ndarray]
 Source = Callable[[], Iterator[Block]]

@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
 from ..problems.oracle_spec import parse_oracle
-from ..run.auto.choice import check_findable
+from ..run.auto.pilots import check_findable
 from ..run.constants import check_pair, make_method
 from ..run.links import as_run
 from ..run.request import AUTO, TUNED, Request, check_budget
@@ -142,13 +142,8 @@ def compare(
     elif folder is not None:
         raise InputError(f"folder={folder!r} keeps the runs of several seeds; give seeds, or save the comparison there")
     else:
-<<<<<<< HEAD
         check_pair(problem, network)
-        instances, runs, built, drawn = None, Runs(request), {ALONE: (problem, network)}, {}
-=======
-        check_pair(problem, network, directed=True)
         instances, runs, built, drawn = None, JobRunner(request), {ALONE: (problem, network)}, {}
->>>>>>> main
     for entry in entries:
         try_own(entry.cls, next(iter(built.values()))[0], dtype)
     jobs: list[Job] = []

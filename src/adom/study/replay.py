@@ -164,7 +164,7 @@ def _run(
     found: bool,
 ) -> list[Frame]:
     """Run the method and return evenly spaced frames; if `found`, choose parameters on the way as "auto" does."""
-    from ..run.auto.choice import pilot_for
+    from ..run.auto.pilots import pilot_for
     from ..run.driver import chunks
     from ..run.links import as_run
     from ..run.local.backend import observe_iterate

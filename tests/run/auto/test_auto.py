@@ -13,7 +13,7 @@ from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.networks import Network
 from adom.run import recorder
-from adom.run.auto.choice import resolve
+from adom.run.auto.pilots import resolve
 from adom.run.local.backend import run_settings
 from adom.run.local.graph_layout import flood_estimate
 from adom.run.request import Request

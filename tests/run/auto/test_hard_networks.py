@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import adom
-from adom.run.auto.canary_pilot import planting
+from adom.run.auto.pilots import planting
 from adom.run.local import jitted
 from adom.util import programs
 

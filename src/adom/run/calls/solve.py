@@ -13,7 +13,7 @@ from ...dynamics.stop import Stop
 from ...errors import InputError, InputTypeError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
-from ..auto.choice import resolve
+from ..auto.pilots import resolve
 from ..constants import check_pair
 from ..local.backend import run_settings
 from ..request import TUNED, Request, method_type

@@ -18,7 +18,7 @@ accurate however small they get: F*(a) - F*(b) = <P x_b, a - b> + D(x_b, x_a) fo
 where x_a = grad F*(a), and the Bregman distance D(y, x) = integral over t of (1 - t) <d, H(x + t d) d>, d = y - x,
 is summed by Gauss-Legendre quadrature of Hessian products, all of whose terms are positive.
 
-Late in a run both sides are rounding errors, and nothing is left to check. `adom.run.calls.rounding` bounds the noise
+Late in a run both sides are rounding errors, and nothing is left to check. `noise` bounds the noise
 that rounding can have added to the root of the left side; it is subtracted. A round is checked if the noise is less
 than the root of a given side (|v|^2 in Lemma 1, the left side in Lemma 2, else the right one), or if the inequality
 fails nevertheless.

@@ -25,7 +25,7 @@ from ...problems.base import Problem
 from ...problems.shifted import Shifted
 from ...util.columns import BY_LINKS
 from ...util.programs import double_precision
-from ..auto.choice import Resolved, resolve
+from ..auto.pilots import Resolved, resolve
 from ..constants import check_pair, constants
 from ..driver import drive
 from ..links import as_run, presence_on
@@ -386,6 +386,7 @@ def _fit_at_once(
 ) -> Result:
     """Fit by a method that needs no strong convexity: in one run, with free intercepts, and errors if it converges."""
     agreed = sums.agreed
+    sums.check_columns(links)
     part = Part(own, len(agreed.names), _weighting(agreed), lambda mu: agreed.about(), listed=agreed.names, sums=sums)
     result = run(world, part, *asked, request, kept, links.gossip)
     rows = agreed.model_rows(result.x)
@@ -461,7 +462,9 @@ class _Stages:
             return shifted
 
         names = self.agreed.names
-        return Part(shifted, len(names), _weighting(self.agreed), lambda mu: self.agreed.about(), listed=names, settle=settle)
+        return Part(
+            shifted, len(names), _weighting(self.agreed), lambda mu: self.agreed.about(), listed=names, settle=settle
+        )
 
     def _checkpoints(self, number: int) -> Checkpoints | None:
         """Return the checkpoints of a stage, in a folder of its own; resumed if there are any."""

@@ -206,6 +206,7 @@ class RankBackend:
         """Make about `pace` steps; fewer at the run's end, with full slots, or before a checkpoint or stop check."""
         due, stop = self._next_checkpoint(), self.task.stop
         pace = min(pace, self._steps_until(min(due, stop.next if stop else due), pace))
+        pace = max(1, min(pace, self._steps_until(plan.rounds + 1, pace) - 1))  # checks have spent some of the rounds
         source = self.task.pilot or self.session
         chunk = self._aside(lambda: source.advance(plan, pace))
         observed = [np.asarray(column)[: chunk.records] for column in chunk.observed]
