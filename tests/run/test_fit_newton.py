@@ -1,4 +1,4 @@
-"""Fits by Newton to data that lie apart: one run, free intercepts, no penalty needed, errors as statsmodels has them."""
+"""Fits by Newton to data that lie apart: one run, free intercepts, no penalty needed, errors as of statsmodels."""
 
 
 import numpy as np
@@ -9,8 +9,10 @@ import statsmodels.api as sm
 
 import adom
 from adom.data.node_shards import write_shard
+from support import mpi_program
+from support.ranks import needs_mpi, run
 
-COUNTS = (40, 25, 60)
+COUNTS = (40, 25, 60, 30)
 NODES = len(COUNTS)
 
 
@@ -35,14 +37,14 @@ def frame(target, seed=0):
 
 def shards(folder, table, **settings):
     parts = np.split(np.arange(len(table)), np.cumsum(COUNTS)[:-1])
-    for node, rows in zip("abc", parts, strict=True):
+    for node, rows in zip("abcd", parts, strict=True):
         table.iloc[rows].to_csv(folder / f"{node}.csv", index=False)
         write_shard(folder / f"{node}.csv", node, folder / "shards", target="target")
     return adom.NodeData(folder / "shards", **settings)
 
 
 def fitted(data, **more):
-    result = adom.solve(data, adom.networks.ring(NODES), "newton", **more)
+    result = adom.solve(data, adom.networks.ring(data.nodes), "newton", **more)
     assert result.status == "converged", result
     assert result.history["stage"].unique().tolist() == [1]
     return result
@@ -180,6 +182,24 @@ def test_sparse_streamed_and_other_settings(tmp_path, settings):
         assert "samples that count alike" in model.summary().attrs["refused"]
     else:
         np.testing.assert_allclose(model.summary()["std_error"], right.bse, rtol=1e-6)
+
+
+@needs_mpi
+def test_the_same_bits_on_any_number_of_ranks(tmp_path):
+    """Also after a run that was cut short, and goes on from its checkpoints."""
+    alone = {}
+    for name, settings in mpi_program.NEWTON.items():
+        (tmp_path / name).mkdir()
+        alone[name] = fitted(shards(tmp_path / name, frame(settings["model"]), **settings), record_every=10)
+    for ranks in (2, 4):
+        code, out = run(ranks, "newton", tmp_path)
+        assert code == 0, out
+        for name, one in alone.items():
+            several = adom.load(tmp_path / f"{name}-{ranks}.npz")
+            np.testing.assert_array_equal(several.x, one.x)
+            same = ("round", "floats_sent", "gradients", "stage")
+            pd.testing.assert_frame_equal(several.history[[*same]], one.history[[*same]])
+            assert several.model().inference == one.model().inference
 
 
 def test_what_has_no_answer_is_refused_by_name(tmp_path):

@@ -51,7 +51,7 @@ class NodeSums:
     # How near a point is to the minimiser
 
     def nearness(self, y: Array, reach: float, links: Links) -> Nearness:
-        """Return a bound on the distance from y to the minimiser, infinity beyond `reach`; it is the same everywhere."""
+        """Return a bound on the distance from y to the minimiser, infinity beyond `reach`; the same everywhere."""
         dim, upper = self.dim, np.triu_indices(self.dim)
         rows = links.everyone(np.stack([self._about(y, reach, shard) for shard in self._shards]))
         penalty = self._held(np.eye(dim))

@@ -300,7 +300,7 @@ class GLM(LinearModel):
         return {**weighting(*self.features.weighed()), "alike": "samples"}
 
     def inference(self, x: np.ndarray) -> dict[str, Any]:
-        """Return what `Model.summary` shows of a fit that ended at x: errors of the coefficients, and how well it fits."""
+        """Return what `Model.summary` shows of a fit that ended at x: errors of coefficients, and how well it fits."""
         (A, y, offset, weights), loss = self._observed(), self.loss
         about = {"samples": len(y), "nodes": self.nodes, "intercept": self.intercept}
         if refused := no_likelihood(loss):

@@ -375,7 +375,7 @@ def hessian_sum(
     >>> hessian_sum(np.array([[1.0], [2.0]]), lambda along: np.array([1.0, 0.5]) * along, 1).tolist()
     [[3.0]]
     """
-    (samples, width), blocks = features.shape, []
+    samples, blocks = features.shape[0], []
     for unit in np.eye(vectors):
         bend = (bends(unit).T * factors).reshape(-1, samples)
         blocks.append([dense(features.T @ scaled_rows(features, each)) for each in bend])
