@@ -1,6 +1,5 @@
 """Fits by Newton to data that lie apart: one run, free intercepts, no penalty needed, errors as of statsmodels."""
 
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -156,9 +155,7 @@ def test_three_classes_without_a_penalty(tmp_path):
     assert "errors of a softmax model are not computed" in shown.attrs["refused"]
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"memory": 1000.0}, {"intercept": False}, {"count": "nodes"}], ids=str
-)
+@pytest.mark.parametrize("settings", [{}, {"memory": 1000.0}, {"intercept": False}, {"count": "nodes"}], ids=str)
 def test_sparse_streamed_and_other_settings(tmp_path, settings):
     rng = np.random.default_rng(0)
     A = sp.random_array((90, 6), density=0.4, rng=rng, format="csr")

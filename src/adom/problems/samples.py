@@ -265,6 +265,8 @@ def penalty_text(penalty: dict[str, Any]) -> str:
     >>> penalty_text({"l2": 0.1, "C": 0.5}), penalty_text({"l2": 0.1})
     ('l2 0.1, C 0.5 as scikit-learn counts', 'l2 0.1')
     """
+    if not penalty["l2"]:
+        return "none"
     scikit_learn = [f"{name} {penalty[name]:.6g}" for name in ("C", "alpha") if name in penalty]
     return ", ".join([f"l2 {penalty['l2']:.6g}", *(f"{words} as scikit-learn counts" for words in scikit_learn)])
 
