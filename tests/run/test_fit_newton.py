@@ -1,5 +1,7 @@
 """Fits by Newton to data that lie apart: one run, free intercepts, no penalty needed, errors as of statsmodels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,9 @@ import statsmodels.api as sm
 
 import adom
 from adom.data.node_shards import write_shard
-from support import mpi_program
+from adom.data.node_sums import NodeSums
+from adom.data.preparing import agree
+from support import apart, mpi_program
 from support.ranks import needs_mpi, run
 
 COUNTS = (40, 25, 60, 30)
@@ -235,3 +239,64 @@ def test_methods_that_need_bounds_name_newton(tmp_path):
     short = adom.solve(data, adom.networks.ring(NODES), "newton", rounds=12)
     assert short.status == "max_rounds"
     assert "the fit has not converged (max_rounds)" in short.model().summary().attrs["refused"]
+
+
+@pytest.mark.parametrize(
+    ("model", "l2"),
+    [("ridge", 0.0), ("logistic", 0.0), ("poisson", 0.0), ("gamma", 0.1), ("huber", 0.0), ("squared-hinge", 0.1)],
+)
+def test_the_bound_of_the_distance_is_one_and_not_far_too_large(tmp_path, model, l2):
+    data = shards(tmp_path, frame(model), model=model, l2=l2, scale=True)
+    opened = data.open(data.names)
+    agreed = agree(data, opened, apart.Alone(), loose=True)
+    sums, problem, rng = NodeSums(agreed, opened), agreed.problem(opened), np.random.default_rng(0)
+    answer = problem.solution()
+    assert agreed.free.sum() == (model != "ridge")  # whose centred samples need no intercept
+    for size in (1e-8, 1e-6, 1e-3):
+        y = answer + size * rng.standard_normal(answer.size)
+        away = float(np.linalg.norm(y - answer))
+        hessian = np.linalg.eigvalsh(problem.mean_hessian(answer))
+        reach = 1.5 * away * hessian[-1] / hessian[0]
+        found = sums.nearness(y, reach, apart.Alone())
+        assert found.distance >= away * (1 - 1e-6)
+        if size < 1e-3:
+            assert found.distance <= 1.2 * away * np.sqrt(hessian[-1] / hessian[0])
+            assert found.kappa == pytest.approx(hessian[-1] / hessian[0], rel=0.1)
+        assert sums.nearness(y, away / 2, apart.Alone()).distance == np.inf
+    at = sums.nearness(answer, 1.0, apart.Alone()).distance
+    assert at == np.inf or at > 0  # rounding is counted
+
+
+def test_a_glm_on_ranks_has_the_errors_of_one_process():
+    table = frame("poisson")
+    problem = adom.GLM(table.drop(columns="target"), table["target"], 4, family="poisson")
+    network = adom.networks.ring(4)
+    one, other = (adom.solve(problem, network, "newton", rtol=1e-10, engine=engine) for engine in ("local", "mpi"))
+    assert one.model().inference == other.model().inference
+    assert one.provenance["problem"]["kappa"] == other.provenance["problem"]["kappa"]
+
+
+@pytest.mark.parametrize("model", ["poisson", "softmax"])
+def test_functions_in_memory_and_on_the_disk_are_the_same(tmp_path, model):
+    table = frame("poisson")
+    if model == "softmax":
+        table["target"] = table["target"].clip(upper=2)
+    data = shards(tmp_path, table, model="logistic" if model == "softmax" else model, l2=0.0, scale=True)
+    opened = data.open(data.names)
+    agreed = agree(data, opened, apart.Alone(), loose=True)
+    assert agreed.kind == model
+    one, other = agreed.problem(opened), replace(agreed, streamed=True).problem(opened)
+    rng = np.random.default_rng(0)
+    x = 0.3 * rng.standard_normal((NODES, one.dim))
+    for compute in ("gradients_at", "hessians_at"):
+        np.testing.assert_allclose(getattr(one, compute)(x), getattr(other, compute)(x), rtol=1e-12, atol=1e-12)
+    assert one.objective(x) == pytest.approx(other.objective(x), rel=1e-12)
+    for compute in ("mean_gradient", "mean_hessian"):
+        np.testing.assert_allclose(getattr(one, compute)(x[0]), getattr(other, compute)(x[0]), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(one.mean_hessian_product(x[0])[0](x[1]), one.mean_hessian(x[0]) @ x[1], atol=1e-12)
+    hessian, step = one.mean_hessian(x[0]), 1e-5
+    slope = [
+        (one.mean_gradient(x[0] + step * e) - one.mean_gradient(x[0] - step * e)) / (2 * step) for e in np.eye(one.dim)
+    ]
+    np.testing.assert_allclose(hessian, slope, atol=1e-6)
+    assert np.linalg.eigvalsh(hessian)[0] > 1e-3  # also along a shift of all classes

@@ -186,15 +186,14 @@ class Agreed:
 
         data = [(self.table(shard), self.targets(shard)) for shard in shards]
         weights = [np.full(len(targets), self.weight(len(targets))) for _, targets in data]
-        loose = {"loose": True, "free": bool(self.column)} if self.loose else {}
+        usual = partial(LinearModel, self.loss, vectors=self.vectors)
+        free = partial(usual, loose=True, free=bool(self.column))
         faster: dict[Loss, Callable[..., LinearModel]] = {
             LOGISTIC: partial(LogisticRegression.from_nodes, classes=(-1, 1)),
             SOFTMAX: partial(SoftmaxRegression, classes=len(self.classes)),
             RIDGE: LeastSquares,
         }
-        make = partial(LinearModel, self.loss, vectors=self.vectors, **loose)
-        if not self.loose:
-            make = faster.get(self.loss, make)
+        make = free if self.loose else faster.get(self.loss, usual)
         return make(data, l2=self.l2, weights=weights, longest=int(self.counts.max()))
 
     def _on_disk(self, shards: Sequence[NodeShard]) -> "Streamed":

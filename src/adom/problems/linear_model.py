@@ -196,7 +196,7 @@ class LinearModel(Problem):
         samples = self.features.samples()
         slopes = self.loss.slope(samples.margins(self._columns(x)), self._targets(samples))
         sums = samples.sums(slopes).T.ravel() - np.asarray(self._linear()).mean(axis=0)
-        return np.asarray(self._balanced(sums) + self._ridge() * x)
+        return np.asarray(self._balanced(sums) + self._held(x[None])[0])
 
     def _balanced(self, sums: np.ndarray) -> np.ndarray:
         """Return the vectors of all classes minus their mean, if there are several.
@@ -214,13 +214,13 @@ class LinearModel(Problem):
         samples = self.features.samples()
         bends = self.loss.bends(samples.margins(self._columns(x)), self._targets(samples))
         width = self.dim // self.vectors
-        hessian: np.ndarray = self._ridge() * np.eye(self.dim)
+        hessian: np.ndarray = self._held(np.eye(self.dim))
         for k, unit in enumerate(np.eye(self.vectors)):
             rows, bend = slice(k * width, (k + 1) * width), bends(unit).reshape(-1, self.vectors)
             hessian[rows, rows] += samples.gram(bend[:, k])
             for other in range(k):
                 columns = slice(other * width, (other + 1) * width)
-                hessian[rows, columns] = samples.gram(bend[:, other])
+                hessian[rows, columns] += samples.gram(bend[:, other])
                 hessian[columns, rows] = hessian[rows, columns].T
         return hessian
 
@@ -232,7 +232,8 @@ class LinearModel(Problem):
         diagonal = [samples.squares(each) for each in np.atleast_2d(self.loss.curvature(margins, targets).T)]
 
         def product(v: np.ndarray) -> np.ndarray:
-            return np.asarray(samples.sums(bend(samples.margins(self._columns(v)))).T.ravel() + self._ridge() * v)
+            sums = samples.sums(bend(samples.margins(self._columns(v)))).T.ravel()
+            return np.asarray(sums + self._held(v[None])[0])
 
         return product, np.concatenate(diagonal) + self._ridge()
 

@@ -86,7 +86,8 @@ def noise_of(terms: float, samples: int, dim: int) -> float:
 def lengths_of(A: Any) -> Array:
     """Return the lengths of the rows of a dense or sparse matrix."""
     squares: Any = A.multiply(A) if hasattr(A, "multiply") else A**2
-    return np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+    lengths: Array = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+    return lengths
 
 
 ALIASED = 1e-11

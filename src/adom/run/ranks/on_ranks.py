@@ -203,9 +203,8 @@ def run(
                 drive(backend, task.plan, recorder, progress, asked, records)
             _end_if_spent(backend)
     start = task.presence.start_error if task.presence else part.start_error
-    mu, L = part.own.mu, part.own.L
-    kappa = task.stop.kappa if isinstance(task.stop, CertifiedStop) else L / mu
-    described = {**task.settings["problem"], "kappa": kappa, "samples": part.samples, "model": part.model(mu)}
+    kappa = task.stop.kappa if isinstance(task.stop, CertifiedStop) else (part.whole or part.own).kappa
+    described = {**task.settings["problem"], "kappa": kappa, "samples": part.samples, "model": part.model(part.own.mu)}
     about = describe(
         backend.history,
         {"type": type(part.own).__name__, **described},
@@ -220,7 +219,10 @@ def run(
     about |= {"tol": request.stop.tol, "start_error": None if np.isnan(start) else start}
     if task.stop is not None and task.stop.last is not None:
         about["error_bound"] = task.stop.last.error if np.isfinite(task.stop.last.error) else None
-    return _result(world, backend, about)
+    result = _result(world, backend, about)
+    if part.whole is not None and task.presence is None and (model := described["model"]) is not None:
+        model["inference"] = part.whole.inference(result.x.mean(axis=0))
+    return result
 
 
 def rank_travel(world: Ranks, network: Any, cls: type[Method], request: Request) -> RowTravel:
