@@ -10,15 +10,16 @@ import numpy as np
 
 from ..errors import InputError
 from ..problems.likelihood import PENALISED, Sums, inference, log_likelihood, no_likelihood
+from ..problems.minimiser import ULP
 from ..problems.nearness import (
+    exact_sum,
     flat_direction,
     least_eigenvalues,
     least_hessian,
     lengths_of,
     named,
-    noise_of,
-    terms,
-    within,
+    slope_noise,
+    squares_sum,
 )
 from ..problems.samples import dense, prepared, ridge_of, tie
 from .node_shards import NodeShard
@@ -31,7 +32,13 @@ class Nearness(NamedTuple):
     """What all nodes know of a point."""
 
     distance: float  # to the minimiser, at most
-    kappa: float  # the condition number of the mean Hessian
+    kappa: float | None  # the condition number of the mean Hessian
+    floor: float  # what rounding alone leaves of the distance
+
+
+NOWHERE = Nearness(np.inf, None, 0.0)
+SAFE = 4.0
+"""How many times its usual size rounding may have."""
 
 
 class NodeSums:
@@ -52,32 +59,54 @@ class NodeSums:
 
     def nearness(self, y: Array, reach: float, links: Links) -> Nearness:
         """Return a bound on the distance from y to the minimiser, infinity beyond `reach`; the same everywhere."""
-        dim, upper = self.dim, np.triu_indices(self.dim)
+        dim, upper, twist = self.dim, np.triu_indices(self.dim), self.agreed.loss.twist
         rows = links.everyone(np.stack([self._about(y, reach, shard) for shard in self._shards]))
         penalty = self._held(np.eye(dim))
-        mean = rows.mean(axis=0)
         H = np.zeros((dim, dim))
-        H[upper] = mean[1 + dim :]
+        H[upper] = rows[:, 1 + 2 * dim :].mean(axis=0)
         H = H + np.triu(H, 1).T + penalty
-        g = mean[1 : 1 + dim] + penalty @ y
-        noise = mean[0] + noise_of(float(np.linalg.norm(penalty @ y)), len(rows), dim)
-        values, vectors = least_eigenvalues(H)
-        distance = within(g, noise, 0.0, values, vectors)
-        kappa = float(values.max() / values.min()) if values.min() > 0 else np.inf
-        return Nearness(distance if distance <= reach else np.inf, kappa)
+        gradients, held = rows[:, 1 : 1 + dim], penalty @ y
+        g = np.asarray(gradients.mean(axis=0, dtype=np.longdouble) + held, dtype=float)
+        squares = (rows[:, 1 + dim : 1 + 2 * dim] + (ULP * gradients) ** 2).sum(axis=0) / len(rows) ** 2
+        noise = SAFE * np.sqrt(squares + (ULP * held) ** 2)
+        scale = np.sqrt(np.abs(np.diag(H)))
+        if not (np.isfinite(scale).all() and scale.all()):
+            return NOWHERE
+        values = least_eigenvalues(H / np.outer(scale, scale))[0]  # relative, as features may be badly scaled
+        if not 0 < values[0] < np.inf:
+            return NOWHERE
+        inverse = np.linalg.inv(H / np.outer(scale, scale)) / np.outer(scale, scale)
+        top = 1 / np.linalg.eigvalsh(inverse)
+        exact = 1 - min(0.5, 64 * ULP * dim / float(values[0]))  # the inverse is rounded too
+        kappa, least = float(top.max() / top.min()), exact * float(top.min())
+        length = np.sqrt(g @ inverse @ g) + np.sqrt(noise**2 @ np.diag(inverse))
+        if not twist < np.inf:
+            near, floor = float(length / np.sqrt(least)), float(np.sqrt(noise**2 @ np.diag(inverse) / least))
+        else:
+            changes = np.expm1(twist * rows[:, 0].max() * reach)
+            floor = float(np.sqrt(noise**2 @ (inverse**2).sum(axis=0)))
+            near = float((np.linalg.norm(inverse @ g) + floor) / exact + changes * length / np.sqrt(least))
+        return Nearness(near if near <= reach else np.inf, kappa, floor)
 
     def _about(self, y: Array, reach: float, shard: NodeShard) -> Array:
-        """Return the rounding of a node's gradient at y, the gradient, and a lower bound on the Hessian around y."""
-        agreed, loss, samples = self.agreed, self.agreed.loss, shard.facts.samples
-        size, gradient, sizes, H = float(np.linalg.norm(y)), np.zeros(self.dim), 0.0, np.zeros((self.dim, self.dim))
+        """Return what a node tells of y.
+
+        That is the greatest length of a sample, the gradient, the square of its rounding, and the Hessian.
+        """
+        agreed, loss, dim = self.agreed, self.agreed.loss, self.dim
+        longest, gradient, noise, H = 0.0, np.zeros(dim), np.zeros(dim), np.zeros((dim, dim))
         for A, targets in self._blocks(shard):
             t, lengths = self._margins(A, y), lengths_of(A)
-            gradient += np.asarray(A.T @ loss.slope(t, targets)).T.ravel()
-            sizes += terms(loss, t, targets, lengths, size)
+            longest = max(longest, float(lengths.max()))
+            x = y.reshape(agreed.vectors, -1).T if loss.coupled else y
+            off = slope_noise(loss, A, t, targets, x).reshape(len(t), -1)
+            total, rounding = exact_sum(A, np.asarray(loss.slope(t, targets)).reshape(len(t), -1))
+            gradient += total
+            noise += rounding + squares_sum(A, off)
             H += least_hessian(loss, A, t, targets, lengths * reach, agreed.vectors)
-        weight = agreed.weight(samples)
-        noise = noise_of(weight * sizes, samples, self.dim)
-        return np.concatenate([[noise], weight * gradient, weight * H[np.triu_indices(self.dim)]])
+        weight = agreed.weight(shard.facts.samples)
+        parts = [longest], weight * gradient, weight**2 * noise, weight * H[np.triu_indices(dim)]
+        return np.concatenate(parts)
 
     def _held(self, x: Array) -> Array:
         """Return the slope of the penalty, as the problem has it."""

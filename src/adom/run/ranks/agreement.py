@@ -35,6 +35,8 @@ FIRST_CHECK = 5
 """Rounds before the first check at sums over samples, as a multiple of the rounds of its first part and one more."""
 SOONER = 0.6
 """The next check is after this part of the rounds that the pace so far would take: the first rounds are the slowest."""
+ROUGH_FLOOR = 1e-3
+"""The most that rounding may leave of the distance where a fit ends anyway."""
 AT_ONCE = 2**20
 """Most numbers per message when every node sends values to all."""
 
@@ -143,12 +145,21 @@ class CertifiedStop:
         The first node of this rank.
     began : int
         Rounds already spent.
+    anyway : bool
+        Whether to stop also where rounding allows no more.
     """
 
     def __init__(
-        self, tol: float, network: Network | DirectedNetwork, sums: "NodeSums", first: int, began: int = 0
+        self,
+        tol: float,
+        network: Network | DirectedNetwork,
+        sums: "NodeSums",
+        first: int,
+        began: int = 0,
+        *,
+        anyway: bool = False,
     ) -> None:
-        self.tol, self._network, self._sums, self._first = tol, network, sums, first
+        self.tol, self._network, self._sums, self._first, self._anyway = tol, network, sums, first, anyway
         self._began = began
         self.next = began + FIRST_CHECK * (1 + flood_rounds(network, began))
         self.last: Bound | None = None
@@ -160,8 +171,8 @@ class CertifiedStop:
 
     def lasts(self, gossip: RankGossip) -> int:
         """Return the most rounds that a check takes."""
-        numbers = self._network.nodes * (1 + self._sums.dim * (self._sums.dim + 3) // 2)
-        return sum(flood_rounds(self._network, gossip.clock) for _ in range(2 + ceil(numbers / AT_ONCE)))
+        numbers = self._network.nodes * (1 + self._sums.dim * (self._sums.dim + 5) // 2)
+        return sum(flood_rounds(self._network, gossip.clock) for _ in range(2 + 2 * ceil(numbers / AT_ONCE)))
 
     def reached(self, gossip: RankGossip, x: Array, gradient: Callable[[Array], Array]) -> bool:
         """Return whether the error is certainly at most tol; costs rounds."""
@@ -170,9 +181,14 @@ class CertifiedStop:
         high, low = np.split(greatest(gossip, np.concatenate([x, -x], axis=1)), 2)
         y, apart = (high - low) / 2, float(np.linalg.norm(high + low)) / 2
         self.last = Bound(np.inf, nodes * _squared(apart))
-        links = GossipLinks(gossip, self._first)
+        links, spent_out = GossipLinks(gossip, self._first), False
         if apart <= near:
-            found = self._sums.nearness(y, near, links)
+            reach = near
+            found = self._sums.nearness(y, reach, links)
+            if self._anyway and np.isinf(found.distance) and near / 2 < found.floor < ROUGH_FLOOR:
+                reach = 4 * found.floor
+                found = self._sums.nearness(y, reach, links)
+                spent_out = np.isfinite(found.distance)
             self.kappa = found.kappa
             self.last = Bound(nodes * _squared(apart + found.distance), self.last.disagreement)
         elif np.isfinite(apart):
@@ -185,7 +201,7 @@ class CertifiedStop:
         elif apart <= near:
             steps = spent / 8
         self.next = gossip.clock + int(min(max(steps, 2 * cost), spent))
-        return self.last.error <= self.tol
+        return bool(self.last.error <= self.tol or spent_out)
 
 
 def _squared(value: float) -> float:

@@ -116,6 +116,8 @@ class Part:
         Without the whole problem, returns `own` with mu and L of all nodes, given their greatest L_i - mu.
     sums : NodeSums, optional
         Without the whole problem, what tells how near a point is to the solution, whatever mu and L are.
+    anyway : bool
+        Whether to stop also where rounding allows no more than the tolerance.
     """
 
     own: Problem
@@ -126,6 +128,7 @@ class Part:
     listed: list[str] | None = None
     settle: Callable[[float], Problem] | None = None
     sums: NodeSums | None = None
+    anyway: bool = False
 
     @classmethod
     def of(cls, problem: "Problem | Shards", first: int, end: int) -> Self:
@@ -264,7 +267,8 @@ def _task(
         farthest = steepest / own.mu if own.mu else np.inf
         growth = 0.0 if request.monitor else part.nodes * farthest * farthest  # x* is no farther from 0
         if request.stop.tol is not None and part.sums is not None:
-            stop = CertifiedStop(request.stop.tol, network, part.sums, world.partition.of(world.rank)[0], clocks[0])
+            first = world.partition.of(world.rank)[0]
+            stop = CertifiedStop(request.stop.tol, network, part.sums, first, clocks[0], anyway=part.anyway)
         elif request.stop.tol is not None:
             stop = AgreedStop(request.stop.tol, network, constants(own, network), steepest, clocks[0])
     kappa = own.L / own.mu if 0 < own.mu <= own.L < np.inf else 1.0
@@ -362,10 +366,10 @@ def fit(
     agreed = agree(data, shards, links, loose=loose)
     with rank_errors():
         own = agreed.problem(shards)
-    tol = request.stop.tol or data.nodes * NEAR**2
+    tol, anyway = request.stop.tol or data.nodes * NEAR**2, request.stop.tol is None
     request, asked = replace(request, stop=Stop(tol)), (network, method, parameters)
     if loose:
-        return _fit_at_once(world, own, NodeSums(agreed, shards), asked, request, links, kept)
+        return _fit_at_once(world, own, NodeSums(agreed, shards), asked, (request, anyway), links, kept)
     shown = False if world.rank else request.progress
     progress = Progress(request.rounds, method_type(method).title, shown, plain=world.ranks > 1)
     with following(None if world.rank else request.follow) as journal, Interrupt() as interrupt:
@@ -382,18 +386,21 @@ def _fit_at_once(
     own: Problem,
     sums: NodeSums,
     asked: tuple[Any, Any, Any],
-    request: Request,
+    wanted: tuple[Request, bool],  # and whether to end also where rounding allows no more
     links: GossipLinks,
     kept: Checkpoints | None,
 ) -> Result:
     """Fit by a method that needs no strong convexity: in one run, with free intercepts, and errors if it converges."""
-    agreed = sums.agreed
+    agreed, (request, anyway) = sums.agreed, wanted
     sums.check_columns(links)
     part = Part(own, len(agreed.names), _weighting(agreed), lambda mu: agreed.about(), listed=agreed.names, sums=sums)
+    part = replace(part, anyway=anyway)
     result = run(world, part, *asked, request, kept, links.gossip)
     rows = agreed.model_rows(result.x)
     model = result.provenance["problem"]["model"]
     about = {**result.provenance, "tol": request.stop.tol, "stages": 1}
+    if result.status == "converged":  # where rounding allows no more, the tolerance is what it allows
+        about["tol"] = max(about["tol"], about["error_bound"])
     columns = {name: np.array(column) for name, column in result.columns.items()}
     if result.status == "converged":
         gossip = links.gossip = RankGossip(links.gossip.travel, *(int(result.last[name]) for name in BY_LINKS))
