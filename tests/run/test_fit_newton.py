@@ -9,9 +9,11 @@ import scipy.sparse as sp
 import statsmodels.api as sm
 
 import adom
+from adom.data import node_sums
 from adom.data.node_shards import write_shard
 from adom.data.node_sums import NodeSums
 from adom.data.preparing import agree
+from adom.run.ranks import on_ranks
 from support import apart, mpi_program
 from support.ranks import needs_mpi, run
 
@@ -300,3 +302,14 @@ def test_functions_in_memory_and_on_the_disk_are_the_same(tmp_path, model):
     ]
     np.testing.assert_allclose(hessian, slope, atol=1e-6)
     assert np.linalg.eigvalsh(hessian)[0] > 1e-3  # also along a shift of all classes
+
+
+def test_a_fit_ends_where_rounding_allows_no_more_unless_a_tolerance_was_asked_for(tmp_path, monkeypatch):
+    data = shards(tmp_path, frame("poisson"), model="poisson", alpha=0.0)
+    monkeypatch.setattr(node_sums, "SAFE", 1e5)  # as if numbers were shorter
+    monkeypatch.setattr(on_ranks, "NEAR", 1e-11)
+    found = fitted(data, rounds=150).provenance
+    assert found["tol"] == found["error_bound"] > 4 * 1e-22
+    short = adom.solve(data, adom.networks.ring(NODES), "newton", rounds=150, tol=4 * 1e-22)
+    assert short.status != "converged"
+    assert "the fit has not converged" in short.model().summary().attrs["refused"]

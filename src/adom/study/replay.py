@@ -14,9 +14,8 @@ from ..algorithms import Method, method_class
 from ..errors import InputError
 from ..networks import LossyNetwork, Network
 from ..problems.base import Problem
-from ..problems.oracle_spec import OracleSpec, parse_oracle
 from ..run.progress import Progress
-from ..run.request import AUTO
+from ..run.request import AUTO, OracleSpec, parse_oracle
 from ..run.result import Result
 
 NODES = 100

@@ -115,8 +115,7 @@ class CanaryPilot(Pilot):
 
     def __init__(self, run: RunPart) -> None:
         super().__init__(run)
-        plain = run.cls.plain
-        self._policy = Policy(run.cls, run.constants, plain, tries=plain, apart=self.apart, rules=run.rules)
+        self._policy = Policy(run.cls, run.constants, run.cls.plain, self.apart, run.rules)
         self._ends = self._curvatures(np.zeros((run.problem.nodes, run.problem.dim)))
         self._curvature = self._ends[0]
         # One answer per canary; the run's step and size, the extremes of an averaged column, two curvatures.

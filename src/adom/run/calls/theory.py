@@ -37,7 +37,6 @@ from ...algorithms.base import plain
 from ...errors import InputError
 from ...networks import LossyNetwork, Network
 from ...problems.base import Problem
-from ...problems.oracle_spec import OracleSpec
 from ...util.checks import check_whole
 from ...util.programs import double_precision
 from ..constants import check_pair, constants, in_windows
@@ -45,6 +44,7 @@ from ..driver import chunks
 from ..local.jitted import Carry, Session
 from ..progress import Progress
 from ..recorder import Plan
+from ..request import OracleSpec
 
 Array = Any
 SLACK = 1e-6  # tolerance for a ratio; quadrature errors are far smaller

@@ -18,7 +18,6 @@ from ...data.node_data import NodeData
 from ...data.node_sums import NodeSums
 from ...data.preparing import Agreed, agree
 from ...dynamics.endings import rounding
-from ...dynamics.stop import Stop, start_error
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
@@ -26,12 +25,12 @@ from ...problems.shifted import Shifted
 from ...util.columns import BY_LINKS
 from ...util.programs import double_precision
 from ..auto.pilots import Resolved, resolve
-from ..constants import check_pair, constants
+from ..constants import constants
 from ..driver import drive
 from ..links import as_run, presence_on
 from ..progress import Interrupt, Journal, Progress, following
 from ..recorder import COLUMNS, Plan, Recorder, describe, describe_method
-from ..request import TUNED, Request, check_budget, method_type
+from ..request import TUNED, Request, Stop, check_budget, method_type, start_error
 from ..result import Result
 from ..stages import Run, StageCosts, run_stages
 from ..user_code import user_code
@@ -79,9 +78,12 @@ def _solver(problem: Any, network: Any, method: Any) -> Callable[..., Result]:
     if not isinstance(problem, NodeData):
         return run
     cls = method_type(method)
+<<<<<<< HEAD
     check_pair(problem, network, cls)
     if cls.bounded:
         problem.check_bounded(cls.title)
+=======
+>>>>>>> w-newton
     if cls.directed:
         raise InputError(
             f"with {cls.title} the nodes cannot agree on the end of a fit; take another method, such as 'adom+'"
