@@ -7,13 +7,8 @@ from math import inf
 from pathlib import Path
 
 from ..errors import InputError, nearest, shown
-<<<<<<< HEAD
-from ..problems.losses import LOSSES, USUAL_MODEL, Loss, models
-from ..problems.samples import regulariser as l2_for
-=======
 from ..problems.losses import LOSSES, USUAL_MODEL, models
 from ..problems.samples import regulariser
->>>>>>> w-newton
 from ..util.checks import check_real, check_whole
 from ..util.files import content
 from .node_shards import NAME, NodeShard, open_shard, shard_names
@@ -84,12 +79,14 @@ class ModelSettings:
         --------
         >>> [ModelSettings(**given).regulariser(100, 3.0) for given in ({"C": 0.5}, {"kappa": 4.0})]
         [0.02, 1.0]
-        >>> ModelSettings(model="ridge", alpha=2.0).regulariser(100, 3.0)
-        0.02
+        >>> [ModelSettings(model="ridge", **given).regulariser(100, 3.0) for given in ({"alpha": 2.0}, {"l2": 0.0})]
+        [0.02, 0.0]
         """
-        name, value = self.penalty
-        known = {"C": 1 / (value * samples), "alpha": value / samples, "l2": value}
-        return regulariser(curvature, known.get(name), value if name == "kappa" else None)
+        (name, value), loss = self.penalty, LOSSES[self.model]
+        if name == "kappa":
+            return regulariser(curvature, None, value)
+        l2 = value if name == "l2" else loss.l2_of(value, samples)
+        return regulariser(curvature, l2, None) if l2 else 0.0
 
 
 class NodeData(ModelSettings):
@@ -174,24 +171,3 @@ class NodeData(ModelSettings):
         name, value = self.penalty
         words = f"NodeData({str(self.folder)!r}, nodes={self.nodes}, model={self.model!r}, {name}={value:g}"
         return f"{words}{', scale=True' if self.scale else ''}{'' if self.intercept else ', intercept=False'})"
-<<<<<<< HEAD
-
-
-def regulariser(penalty: tuple[str, float], loss: Loss, samples: int, curvature: float) -> float:
-    """Return l2 for a penalty, given the number of all samples and the largest curvature of a node.
-
-    Examples
-    --------
-    >>> logistic, ridge = LOSSES["logistic"], LOSSES["ridge"]
-    >>> regulariser(("C", 0.5), logistic, 100, 3.0), regulariser(("alpha", 2.0), ridge, 100, 3.0)
-    (0.02, 0.02)
-    >>> regulariser(("kappa", 4.0), ridge, 100, 3.0), regulariser(("l2", 0.0), ridge, 100, 3.0)
-    (1.0, 0.0)
-    """
-    name, value = penalty
-    if name == "kappa":
-        return l2_for(curvature, None, value)
-    l2 = value if name == "l2" else loss.l2_of(value, samples)
-    return l2_for(curvature, l2, None) if l2 else 0.0
-=======
->>>>>>> w-newton

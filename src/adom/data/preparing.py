@@ -14,13 +14,8 @@ import numpy as np
 
 from ..errors import InputError, shown
 from ..problems.losses import LOGISTIC, LOSSES, RIDGE, SOFTMAX, USUAL_MODEL, Loss
-<<<<<<< HEAD
 from ..problems.samples import largest_curvature, prepared, sample_weight
-from .node_data import ModelSettings, regulariser
-=======
-from ..problems.samples import largest_curvature, sample_weight
 from .node_data import ModelSettings
->>>>>>> w-newton
 from .node_shards import MOST_LABELS, NodeShard
 
 if TYPE_CHECKING:  # an agent prepares data without JAX
@@ -263,15 +258,10 @@ def agree(data: ModelSettings, shards: Sequence[NodeShard], links: Links, *, loo
     """
     agreed = replace(_meet(data, shards, links), loose=loose)
     agreed = _centre(agreed, data, shards, links)
-<<<<<<< HEAD
     spread = 0.0
     if not loose or data.penalty[0] == "kappa":
         spread = float(links.everyone(np.array([[_curvature(agreed, shard)] for shard in shards])).max())
-    agreed = replace(agreed, l2=regulariser(data.penalty, agreed.loss, agreed.samples, agreed.loss.steepest * spread))
-=======
-    spread = float(links.everyone(np.array([[_curvature(agreed, shard)] for shard in shards])).max())
     agreed = replace(agreed, l2=data.regulariser(agreed.samples, agreed.loss.steepest * spread))
->>>>>>> w-newton
     if not data.intercept or (agreed.loss.centred and not agreed.sparse):
         return agreed  # for centred samples and targets the best intercept is 0
     if loose:

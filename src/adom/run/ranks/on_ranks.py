@@ -78,12 +78,8 @@ def _solver(problem: Any, network: Any, method: Any) -> Callable[..., Result]:
     if not isinstance(problem, NodeData):
         return run
     cls = method_type(method)
-<<<<<<< HEAD
-    check_pair(problem, network, cls)
     if cls.bounded:
         problem.check_bounded(cls.title)
-=======
->>>>>>> w-newton
     if cls.directed:
         raise InputError(
             f"with {cls.title} the nodes cannot agree on the end of a fit; take another method, such as 'adom+'"

@@ -33,12 +33,8 @@ from ..local.gossip import Graphs, SparseMatrices
 from ..local.graph_layout import SLACK, GraphLayout
 from ..local.jitted import Carry, Session
 from ..recorder import COLUMNS, History, Plan, Recorder
-<<<<<<< HEAD
-from .agreement import AgreedStop, CertifiedStop
-=======
 from ..request import OracleSpec
-from .agreement import AgreedStop
->>>>>>> w-newton
+from .agreement import AgreedStop, CertifiedStop
 from .checkpoints import Checkpoints, save
 from .peers import Ranks, over_ranks, rank_errors
 from .rank_rounds import RankGossip, RankRounds, RoundPlan, RowTravel
