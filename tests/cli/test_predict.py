@@ -1,4 +1,4 @@
-"""`adom predict` and `adom score`: columns by name, every format, refusals of one line."""
+"""`adom predict`, `adom score` and `adom summary`: columns by name, every format, refusals of one line."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from adom.data.model import Model
+from adom.data.model import Model, load_model
 
 
 @pytest.fixture
@@ -103,3 +103,38 @@ def test_from_files_that_lie_apart_to_predictions(adom, refused, tmp_path):
     assert "--scale is for shards that `adom shard` made" in refused("solve", "--scale")
     assert "--dim 3 has no effect on shards" in refused("solve", *words, "--dim", 3)
     assert "which `adom solve` alone takes" in refused("compare", "--shards", "apart", "--network", "path")
+
+
+def test_a_fit_by_newton_without_a_penalty_and_its_errors(adom, refused, tmp_path):
+    rng = np.random.default_rng(0)
+    for node, rows in (("north", 30), ("south", 12)):
+        ages = rng.normal(50, 10, rows)
+        lines = [f"{age!r},{rng.poisson(np.exp(age / 50))}" for age in ages.tolist()]
+        (tmp_path / f"{node}.csv").write_text("\n".join(["age,visits", *lines]) + "\n")
+        adom("shard", f"{node}.csv", "--node", node, "--out", "apart")
+    words = ("--shards", "apart", "--network", "path", "--model", "poisson")
+    assert "ADOM needs a loss with a greatest curvature, got model='poisson'" in refused("solve", *words)
+    done = adom("solve", *words, "--method", "newton", "--alpha", 0, "--json").json
+    assert (done["status"], done["penalty"]) == ("converged", {"l2": 0.0})
+    assert adom("solve", "out/config.toml", "--out", "again", "--json").json["rounds"] == done["rounds"] < 60
+    model = load_model("out/model.json")
+    found = adom("summary", "out/model.json", "--level", 0.9, "--json").json
+    right = model.summary(level=0.9)
+    for row, name in zip(found["coefficients"], ("age", "intercept"), strict=True):
+        assert row == {"column": name, **right.loc[name].to_dict()}
+    assert (found["samples"], found["nodes"], found["refused"]) == (42, 2, None)
+    robust = adom("summary", "out/model.json", "--robust", "--json").json
+    assert robust["coefficients"][0]["std_error"] == model.summary(robust=True)["std_error"]["age"]
+    shown = adom("summary", "out/model.json").out
+    assert "p_value" in shown
+    assert f"{found['log_likelihood']:.7g}" in shown
+    assert "level must be" in refused("summary", "out/model.json", "--level", 1.5)
+    adom("solve", *words, "--method", "newton", "--out", "held")
+    assert "a penalty moves the coefficients" in adom("summary", "held/model.json").out.replace("\n", " ")
+
+
+def test_a_model_without_errors_says_why(adom, model):
+    shown = adom("summary", model)
+    assert shown.code == 0
+    assert "no errors" in shown.out
+    assert adom("summary", model, "--json").json["refused"].startswith("this fit computed no errors")

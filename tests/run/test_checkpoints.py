@@ -156,7 +156,7 @@ def test_rows_beyond_all_numbers_do_not_look_near_and_raise_nothing():
         stop = AgreedStop(1e-6, network, constants, steepest=1e300)
         with np.errstate(all="ignore"):
             x = np.full((6, 2), size) * np.arange(6)[:, None]
-            assert not stop.reached(gossip, x, x)
+            assert not stop.reached(gossip, x, lambda x: x)
         assert 1 <= stop.averaging < 10_000
 
 
@@ -167,12 +167,12 @@ def test_the_bound_of_the_error_counts_the_gradient_and_the_disagreement():
     stop = AgreedStop(1e-5, network, Constants(1.0, 1.0, 1.0, 4.0, nodes), steepest=1.0)
     x = np.zeros((nodes, 1))
     x[2] = 1e-3
-    assert not stop.reached(gossip, x, np.full((nodes, 1), 1e-3))
+    assert not stop.reached(gossip, x, lambda x: np.full((nodes, 1), 1e-3))
     assert stop.last.disagreement == pytest.approx(nodes * 1e-3**2)
     assert stop.last.error == pytest.approx(nodes * 2e-3**2)
-    assert stop.reached(gossip, 0 * x, np.full((nodes, 1), 1e-3))
+    assert stop.reached(gossip, 0 * x, lambda x: np.full((nodes, 1), 1e-3))
     stop.averaging = 0  # then the mean gradient is known only to lie among the nodes'
-    stop.reached(gossip, x, np.array([[1e-3]] * 3 + [[-3e-3]] * 3))
+    stop.reached(gossip, x, lambda x: np.array([[1e-3]] * 3 + [[-3e-3]] * 3))
     assert stop.last.error == pytest.approx(nodes * 4e-3**2)
 
 

@@ -270,6 +270,32 @@ def apart(folder):
     adom.solve(changed, network, "adom+", "unit", rounds=500, engine="mpi", progress=False)
 
 
+NEWTON = {
+    "counts": {"model": "poisson", "l2": 0.0},
+    "classes": {"model": "logistic", "C": 1.0, "scale": True},
+    "disk": {"model": "gamma", "alpha": 0.0, "memory": 500.0},
+}
+
+
+def newton(folder):
+    """Fits by Newton to shards that all ranks see; the first one is cut short, and goes on from its checkpoints."""
+    ranks = world().Get_size()
+    for name, settings in NEWTON.items():
+        data = adom.NodeData(folder / name / "shards", **settings)
+        request = {"record_every": 10, "engine": "mpi", "progress": False}
+        if name == "counts":
+            for rounds, resume in ((22, False), (1000, True)):
+                kept = adom.Checkpoints(folder / f"checkpoints-{ranks}", every_rounds=3, resume=resume)
+                more = {"checkpoints": kept, "rounds": rounds, **request}
+                result = adom.solve(data, adom.networks.ring(4), "newton", **more)
+                assert (result.status == "converged") == resume, result
+        else:
+            result = adom.solve(data, adom.networks.ring(4), "newton", **request)
+        if world().Get_rank() == 0:
+            result.save(folder / f"{name}-{ranks}.npz")
+    world().Barrier()
+
+
 REFUSED = {"columns": {}, "order": {}, "one-class": {}, "twice": {}, "text": {"model": "ridge"}}
 
 

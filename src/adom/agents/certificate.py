@@ -24,12 +24,13 @@ Whoever hears of a new check joins it. Checks are frequent after a change of age
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from math import fsum, inf, log1p, sqrt
+from math import fsum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..problems.minimiser import ULP
+from ..problems.nearness import least_eigenvalues, within
 from .board import Board, check_of
 from .functions import Function
 
@@ -103,8 +104,7 @@ class Place:
             H = H + np.triu(H, 1).T
             H[self.free, self.free] += held
             H = H + max(1.0, np.abs(H).max()) * self.idle.T @ self.idle
-            values, vectors = np.linalg.eigh(H)
-            return values - 32 * ULP * self.dim * np.abs(values).max(), vectors
+            return least_eigenvalues(H)
         columns = curvatures.sum(axis=0).reshape(self.dim, len(self.free)).copy()
         columns[self.free, range(len(self.free))] += held
         columns = columns + np.abs(columns).max(initial=1.0) * self.idle.T @ self.idle[:, self.free]
@@ -139,29 +139,6 @@ def least_of(columns: Array, free: Array, penalty: float) -> float:
     known = tall @ tall.T + np.diag([penalty] * len(c) + [0.0] * len(S))
     found = float(np.linalg.eigvalsh(known)[0]) - 32 * ULP * len(known) * float(np.abs(known).max())
     return max(0.0, min(found, penalty))
-
-
-def within(g: Array, noise: float, bend: float, values: Array, vectors: Array) -> float:
-    """Return a bound on |x* - y| from the gradient at y, lower bounds on the Hessian's eigenvalues, and its vectors.
-
-    Examples
-    --------
-    >>> within(np.array([0.3, 0.4]), 0.0, 0.0, np.array([1.0, 1.0]), np.eye(2))  # a quadratic: exact
-    0.5
-    >>> within(np.array([0.3, 0.4]), 0.0, 2.0, np.array([1.0, 1.0]), np.eye(2))  # far away, as far as is known
-    inf
-    """
-    least = float(values.min())
-    if not 0 < least < np.inf:
-        return np.inf
-    along = np.abs(vectors.T @ g) if vectors.size else np.array([np.linalg.norm(g)])
-    step = float(np.linalg.norm(along / np.sqrt(values)) + noise / sqrt(least))
-    if not np.isfinite(step):
-        return np.inf
-    if bend == 0:
-        return step / sqrt(least)
-    bent = bend * step / sqrt(least)
-    return -log1p(-bent) / bend if bent < 1 else inf
 
 
 def certified(answers: dict[str, Array], rows: dict[str, Array], place: Place) -> Certificate | None:

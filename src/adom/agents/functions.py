@@ -21,7 +21,8 @@ from ..data.preparing import Agreed
 from ..errors import InputError, nearest
 from ..problems.losses import LOSSES, Loss, models
 from ..problems.minimiser import ACCURACY, NEAR_ROUNDING, SHORTEST, ULP, conjugate_gradients, damped_step
-from ..problems.samples import dense, largest_curvature, scaled_rows
+from ..problems.nearness import lengths_of, noise_of, terms
+from ..problems.samples import dense, hessian_sum, largest_curvature, scaled_rows
 from ..util.arrays import is_sparse
 
 Array = np.ndarray
@@ -119,8 +120,7 @@ class SampleFunction(Function):
         top = float(largest_curvature(self._a, np.array([self.samples]))[0])
         self.mu = self._weight * self._l2
         self.L = self._weight * (self._l2 + loss.steepest * top)
-        squares: Any = self._a.multiply(self._a) if hasattr(self._a, "multiply") else self._a**2
-        self._lengths = np.sqrt(np.asarray(squares.sum(axis=1)).ravel())
+        self._lengths = lengths_of(self._a)
         self.reach = float(self._lengths.max())
         self.bend = loss.twist * self.reach
         self.unit = 1.0 if loss.classes else float(self._b.std()) or 1.0
@@ -138,11 +138,9 @@ class SampleFunction(Function):
 
     def noise(self, x: Array) -> float:
         """Return how far rounding may move the gradient, if errors add up as random ones do."""
-        slopes: Any = 2.0 if self.loss.coupled else np.abs(self.loss.slope(self._margins(x), self._b))
-        margins = self._lengths * np.linalg.norm(x)
-        grown = 2 * (np.sqrt(self.samples) + np.sqrt(self.dim) + 4) * ULP
-        off = np.mean(self._lengths * (slopes + self.loss.steepest * margins)) + self._l2 * np.linalg.norm(x)
-        return float(grown * self._weight * off)
+        size = float(np.linalg.norm(x))
+        mean = terms(self.loss, self._margins(x), self._b, self._lengths, size) / self.samples
+        return noise_of(self._weight * (mean + self._l2 * size), self.samples, self.dim)
 
     def columns(self, x: Array, which: Array) -> Array:
         """Return some columns of the Hessian, as products with unit vectors."""
@@ -153,14 +151,8 @@ class SampleFunction(Function):
 
     def hessian(self, x: Array) -> Array:
         """Return the Hessian, block by block if there is a vector for each class."""
-        width, bends = self._a.shape[1], self.loss.bends(self._margins(x), self._b)
-        hessian = self._l2 * np.eye(self.dim)
-        for k, unit in enumerate(np.eye(self._vectors)):
-            bend = bends(unit).reshape(self.samples, -1)
-            for j in range(self._vectors):
-                place = np.ix_(k * width + np.arange(width), j * width + np.arange(width))
-                hessian[place] += dense(self._a.T @ scaled_rows(self._a, bend[:, j])) / self.samples
-        return np.asarray(self._weight * hessian)
+        sums = hessian_sum(self._a, self.loss.bends(self._margins(x), self._b), self._vectors)
+        return np.asarray(self._weight * (sums / self.samples + self._l2 * np.eye(self.dim)))
 
     def inverse(self, x: Array, spend: Spend) -> Callable[[Array], Array]:
         """Return e -> H^-1 e, from the smaller of A'A and A A', or by conjugate gradients if both are large."""

@@ -5,6 +5,7 @@ import os
 from collections.abc import Collection
 from dataclasses import asdict
 from itertools import combinations
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -376,4 +377,6 @@ def _toml(value: Any) -> str:
         return "{" + ", ".join(f"{_toml(str(name))} = {_toml(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
+    if value == inf:
+        return "inf"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # numbers and texts are written alike

@@ -23,7 +23,7 @@ from .compare import compare
 from .describe import data, methods, network, verify
 from .exit_codes import MEANING, Ending, Exit
 from .options import INSTALL, SHOW
-from .predict import predict, score
+from .predict import predict, score, summary
 from .report import plot, report
 from .reproduce import ledger, reproduce
 from .solve import solve
@@ -52,6 +52,7 @@ further
                                use the model that a run on data has left;
   adom score out/model.json held-out.csv
                                and score it
+  adom summary out/model.json  its coefficients with their errors
 the paper
   adom data                    list its data sets, and fetch them
   adom reproduce --quick       its figures and claims, in miniature
@@ -80,6 +81,7 @@ EXAMPLES = {
     reproduce: "adom reproduce --quick   or, one panel: adom reproduce kappa/d40-kappa100",
     ledger: "adom ledger out/reproduce --claim best-over-kappa",
     predict: "adom predict out/model.json new.csv --out predictions.csv",
+    summary: "adom summary out/model.json --level 0.99",
     score: "adom score out/model.json held-out.csv",
     plot: "adom plot out/result.npz other/result.npz --axis floats_sent -o both.svg",
     report: "adom report out/compare -o report.html",

@@ -1,4 +1,4 @@
-"""`adom predict` and `adom score`: a model file on new rows."""
+"""`adom predict` and `adom score`: a model file on new rows; `adom summary`: its coefficients and their errors."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -123,6 +123,40 @@ def score(model: ModelFile, data: Rows, target: Target = None, json: AsJson = Fa
         output.table(
             "", ("", ""), [("model", repr(fitted)), ("samples", f"{int(sums[0]):,}"), (name, f"{score_of(sums):.6g}")]
         )
+    return Exit.DONE
+
+
+Level = Annotated[
+    float, typer.Option("--level", metavar="FLOAT", help="Of the confidence intervals.", show_default=True)
+]
+Robust = Annotated[
+    bool, typer.Option("--robust", help="Errors that hold whatever the variance is (the sandwich, HC0).")
+]
+FACTS = ("samples", "nodes", "log_likelihood", "deviance", "dispersion", "aic", "bic")
+
+
+def summary(model: ModelFile, level: Level = 0.95, robust: Robust = False, json: AsJson = False) -> int:
+    """Show the coefficients of a model with their errors.
+
+    A fit by --method newton without a penalty has standard errors,
+    p-values and confidence intervals. Below them: how well it fits, or why
+    there are no errors.
+    """
+    from . import output
+
+    fitted = _loaded(model)
+    shown = fitted.summary(level=level, robust=robust)
+    facts = {name: shown.attrs[name] for name in FACTS if name in shown.attrs}
+    refused = shown.attrs.get("refused")
+    rows = shown.reset_index()
+    if json:
+        output.as_json({"kind": fitted.kind, "coefficients": rows.to_dict("records"), **facts, "refused": refused})
+        return Exit.DONE
+    names = [str(name) for name in rows.columns]
+    cells = [[f"{cell:.5g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows.values.tolist()]
+    output.table(repr(fitted), names, cells, numbers=list(shown.columns), spare=("z",))
+    below = [(name.replace("_", " "), f"{value:.7g}") for name, value in facts.items()]
+    output.table("", ("", ""), [*below, *([("no errors", refused)] if refused else [])])
     return Exit.DONE
 
 

@@ -19,7 +19,7 @@ DATA_SETS = ("a6a", "w6a", "ijcnn1")
 """Names of the data sets of samples; a copy of those in `adom.data.sets`, which takes long to load."""
 ORACLES = ("auto", "exact", "gd:1", "gd:10", "agd:10")
 """Suggestions for completion."""
-MODELS = " or ".join(f"{loss.name} (for {loss.words})" for loss in models().values())
+MODELS = ", ".join(f"{loss.name} (for {loss.words})" for loss in models(bounded=False).values())
 
 
 GIVEN: dict[str, dict[str, str]] = {
@@ -82,7 +82,7 @@ class ProblemTable:
     )
     model: str | None = setting(
         f"On shards of `adom shard`: {MODELS}; left out: {USUAL_MODEL}.",
-        choices=lambda: tuple(models()),
+        choices=lambda: tuple(models(bounded=False)),
     )
     scale: bool | None = setting(
         "On shards of `adom shard`: first scale all features to mean 0 and standard deviation 1."
@@ -105,11 +105,20 @@ class ProblemTable:
     )
     dim: int | None = setting("Number of features; a file has its own.", example=40)
     kappa: float | None = setting("Condition number L/mu, reached by choosing l2.", example=100)
-    l2: float | None = setting("The regulariser itself, instead of kappa.", example=0.1)
-    C: float | None = setting(
-        "scikit-learn's C, instead of kappa: l2 = 1 / (C N) for N samples.", flag="--C", example=1
+    l2: float | None = setting(
+        "The regulariser itself, instead of kappa; on shards of `adom shard` with --method newton it may be 0.",
+        example=0.1,
     )
-    alpha: float | None = setting("scikit-learn's alpha of a ridge model: l2 = alpha / N.", example=1)
+    C: float | None = setting(
+        "scikit-learn's C, instead of kappa: l2 = 1 / (C N) for N samples; inf is for no penalty.",
+        flag="--C",
+        example=1,
+        infinite=True,
+    )
+    alpha: float | None = setting(
+        "scikit-learn's alpha of a model of numbers: l2 = alpha / N for ridge and huber, alpha for poisson and gamma.",
+        example=1,
+    )
     count: str | None = setting(
         "What counts alike if nodes have different numbers of samples: samples, as if pooled, or nodes; left out: "
         "samples.",

@@ -217,7 +217,7 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
     return [
         ("method", f"{summary['title']}, parameters {protocol}"),
         ("oracle", summary["oracle"] or "gradients"),
-        ("problem", f"{summary['nodes']} nodes, dim {summary['dim']}, kappa {number(round(summary['kappa'], 6))}"),
+        ("problem", f"{summary['nodes']} nodes, dim {summary['dim']}{_kappa(summary['kappa'])}"),
         *([("weights", weights)] if weights else []),
         *([("penalty", penalty_text(summary["penalty"]))] if summary["penalty"] else []),
         ("network", f"chi {number(summary['chi'])}{steps_of(summary['window'])}"),
@@ -226,6 +226,13 @@ def _rows(summary: dict[str, Any], protocol: str) -> list[tuple[str, str]]:
         *_accuracy(summary),
         ("status", status),
     ]
+
+
+def _kappa(kappa: float | None) -> str:
+    """Return kappa in words; a fit that has no mu and has not come to its end does not know it."""
+    from .output import number
+
+    return "" if kappa is None else f", kappa {number(round(kappa, 6))}"
 
 
 def _spent(cost: Column, total: float) -> str:

@@ -55,7 +55,7 @@ class Model:
     provenance : dict
         Record of the run that fitted the model.
     inference : dict
-        How well it fits, and the errors of its coefficients or why there are none; empty if nothing was computed.
+        How well it fits, and the errors of its coefficients or why there are none, if they were computed.
 
     Examples
     --------
@@ -186,8 +186,11 @@ class Model:
 
         check_real("level", level, 0.0, 1.0, "e.g. level=0.95", strict=True)
         rows = [*self.features, *(["intercept"] if self.inference.get("intercept", True) else [])]
-        estimates = np.append(self.coefficients, self.intercept[:, None], axis=1).ravel()[: len(rows)]
-        table = pd.DataFrame({"estimate": estimates}, index=pd.Index(rows, name="column"))
+        each = np.append(self.coefficients, self.intercept[:, None], axis=1)[:, : len(rows)]
+        estimates, index = each.ravel(), pd.Index(rows, name="column")
+        if len(each) > 1:  # a vector for each class
+            index = pd.MultiIndex.from_product([self.classes, rows], names=["class", "column"])
+        table = pd.DataFrame({"estimate": estimates}, index=index)
         errors = self.inference.get("robust_std_error" if robust else "std_error")
         about: dict[Any, Any] = {k: v for k, v in self.inference.items() if not k.endswith("std_error")}
         if errors is None:
@@ -386,5 +389,5 @@ def model_from(rows: np.ndarray, about: Mapping[str, Any], provenance: dict[str,
         target=about.get("target", ""),
         penalty=dict(about["penalty"]),
         provenance={**provenance, "problem": {k: v for k, v in provenance.get("problem", {}).items() if k != "model"}},
-        inference=dict(about.get("inference") or {}),
+        inference={"intercept": intercept, **(about.get("inference") or {})},
     )

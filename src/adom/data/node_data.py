@@ -3,6 +3,7 @@
 import hashlib
 import os
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from ..errors import InputError, nearest, shown
@@ -30,7 +31,7 @@ class ModelSettings:
     memory: float = MEMORY
 
     def __post_init__(self) -> None:
-        known = models()
+        known = models(bounded=False)
         if self.model not in known:
             words = f"model must be one of {', '.join(known)}, got {shown(self.model)}"
             raise InputError(f"{words}; {nearest(self.model, known)}")
@@ -53,8 +54,23 @@ class ModelSettings:
         if not chosen and self.count != "samples":
             raise InputError("count='nodes' needs l2 or kappa: C and alpha are for samples that count alike; give l2")
         name, value = next(iter(chosen.items()), (own, 1.0))
-        least = 1.0 if name == "kappa" else 0.0
-        return name, check_real(name, value, least, float("inf"), f"e.g. {name}=1", strict=True)
+        if name == "C" and value == inf:
+            return name, inf
+        if name == "kappa" and LOSSES[self.model].steepest == inf:
+            raise InputError(f"kappa={value} needs a greatest curvature, which {self.model} models lack; give {own}")
+        least, remedy = 1.0 if name == "kappa" else 0.0, ", or C=inf for no penalty" if name == "C" else ""
+        strict = name in ("C", "kappa")
+        return name, check_real(name, value, least, inf, f"e.g. {name}=1{remedy}", strict=strict)
+
+    def check_bounded(self, title: str) -> None:
+        """Refuse a model that lacks the mu or L that a method needs."""
+        name, value = self.penalty
+        if LOSSES[self.model].steepest == inf:
+            raise InputError(
+                f"{title} needs a loss with a greatest curvature, got model={self.model!r}; take method='newton'"
+            )
+        if value == (inf if name == "C" else 0.0):
+            raise InputError(f"{title} needs a penalty, got {name}={value:g}; take method='newton', or give {name}=1")
 
     def regulariser(self, samples: int, curvature: float) -> float:
         """Return l2 for the penalty, given the number of all samples and the largest curvature of a node.
@@ -63,12 +79,14 @@ class ModelSettings:
         --------
         >>> [ModelSettings(**given).regulariser(100, 3.0) for given in ({"C": 0.5}, {"kappa": 4.0})]
         [0.02, 1.0]
-        >>> ModelSettings(model="ridge", alpha=2.0).regulariser(100, 3.0)
-        0.02
+        >>> [ModelSettings(model="ridge", **given).regulariser(100, 3.0) for given in ({"alpha": 2.0}, {"l2": 0.0})]
+        [0.02, 0.0]
         """
-        name, value = self.penalty
-        known = {"C": 1 / (value * samples), "alpha": value / samples, "l2": value}
-        return regulariser(curvature, known.get(name), value if name == "kappa" else None)
+        (name, value), loss = self.penalty, LOSSES[self.model]
+        if name == "kappa":
+            return regulariser(curvature, None, value)
+        l2 = value if name == "l2" else loss.l2_of(value, samples)
+        return regulariser(curvature, l2, None) if l2 else 0.0
 
 
 class NodeData(ModelSettings):
@@ -84,10 +102,13 @@ class NodeData(ModelSettings):
     nodes : int, optional
         Number of nodes on all machines; by default the number of shards in the folder.
     model : str
-        "logistic" for classes, two or more; "ridge" for numbers.
+        "logistic" for classes, two or more; "ridge" for numbers; "poisson" for counts and "gamma" for positive numbers,
+        both with the logarithm as link, for `method="newton"`; "huber" for numbers of which some are far off;
+        "squared-hinge" for two classes.
     C, alpha, l2, kappa : float, optional
-        The penalty, at most one of: scikit-learn's C (logistic) or alpha (ridge), 1 by default; the regulariser l2 of
-        the f_i; or the condition number kappa from which l2 is computed.
+        The penalty, at most one of: scikit-learn's C (for classes) or alpha (for numbers), 1 by default; the
+        regulariser l2 of the f_i; or the condition number kappa from which l2 is computed. `method="newton"` also
+        takes none: C=inf, alpha=0 or l2=0.
     scale : bool
         Whether to divide features by their standard deviation over the samples of all nodes, and centre dense ones.
     intercept : bool

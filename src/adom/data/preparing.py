@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InputError, shown
 from ..problems.losses import LOGISTIC, LOSSES, RIDGE, SOFTMAX, USUAL_MODEL, Loss
-from ..problems.samples import largest_curvature, sample_weight
+from ..problems.samples import largest_curvature, prepared, sample_weight
 from .node_data import ModelSettings
 from .node_shards import MOST_LABELS, NodeShard
 
@@ -76,6 +76,8 @@ class Agreed:
         The regulariser, and the value of the intercept's constant column; 0 without such a column.
     streamed : bool
         Whether samples stay on the disk because those of some node exceed the allowed memory.
+    loose : bool
+        Whether the method needs no strong convexity, so that the intercept has no penalty at all, and l2 may be 0.
     """
 
     kind: str
@@ -96,6 +98,7 @@ class Agreed:
     l2: float = 0.0
     column: float = 0.0
     streamed: bool = False
+    loose: bool = False
 
     @property
     def samples(self) -> int:
@@ -144,18 +147,17 @@ class Agreed:
 
     def table(self, shard: NodeShard) -> Any:
         """Return a node's features as the methods use them: centred, scaled, with the intercept's column."""
-        if not self.sparse:
-            table, done = np.empty((shard.facts.samples, self.width)), 0
-            for part, _ in shard.blocks():
-                table[done : done + len(part), : len(self.features)] = (part - self.means) / self.scales
-                done += len(part)
-            table[:, len(self.features) :] = self.column
-            return table
-        import scipy.sparse as sp
+        if self.sparse:
+            return self.prepared(shard.features)
+        table, done = np.empty((shard.facts.samples, self.width)), 0
+        for part, _ in shard.blocks():
+            table[done : done + len(part)] = self.prepared(part)
+            done += len(part)
+        return table
 
-        scaled = sp.csr_array(shard.features @ sp.diags_array(1 / self.scales))
-        constant = sp.csr_array(np.full((shard.facts.samples, 1), self.column))
-        return sp.csr_array(sp.hstack([scaled, constant], format="csr")) if self.column else scaled
+    def prepared(self, features: Any) -> Any:
+        """Return features of some samples as the methods use them."""
+        return prepared(features, self.means, self.scales, self.column)
 
     def numbers(self, shard: NodeShard, target: Array) -> Array:
         """Return targets that are numbers, centred and scaled, or the numbers of classes from 0 on."""
@@ -184,12 +186,14 @@ class Agreed:
 
         data = [(self.table(shard), self.targets(shard)) for shard in shards]
         weights = [np.full(len(targets), self.weight(len(targets))) for _, targets in data]
+        usual = partial(LinearModel, self.loss, vectors=self.vectors)
+        free = partial(usual, loose=True, free=bool(self.column))
         faster: dict[Loss, Callable[..., LinearModel]] = {
             LOGISTIC: partial(LogisticRegression.from_nodes, classes=(-1, 1)),
             SOFTMAX: partial(SoftmaxRegression, classes=len(self.classes)),
             RIDGE: LeastSquares,
         }
-        make = faster.get(self.loss, partial(LinearModel, self.loss, vectors=self.vectors))
+        make = free if self.loose else faster.get(self.loss, usual)
         return make(data, l2=self.l2, weights=weights, longest=int(self.counts.max()))
 
     def _on_disk(self, shards: Sequence[NodeShard]) -> "Streamed":
@@ -209,6 +213,8 @@ class Agreed:
             scales=self.scales,
             column=self.column,
             vectors=self.vectors,
+            loose=self.loose,
+            free=self.loose and bool(self.column),
         )
 
     def model_rows(self, x: Array) -> Array:
@@ -245,14 +251,21 @@ class Agreed:
         }
 
 
-def agree(data: ModelSettings, shards: Sequence[NodeShard], links: Links) -> Agreed:
-    """Let the nodes agree on everything but the coefficients; an error that concerns all is the same on each node."""
-    agreed = _meet(data, shards, links)
+def agree(data: ModelSettings, shards: Sequence[NodeShard], links: Links, *, loose: bool = False) -> Agreed:
+    """Let the nodes agree on everything but the coefficients; an error that concerns all is the same on each node.
+
+    With `loose`, for a method that needs no strong convexity.
+    """
+    agreed = replace(_meet(data, shards, links), loose=loose)
     agreed = _centre(agreed, data, shards, links)
-    spread = float(links.everyone(np.array([[_curvature(agreed, shard)] for shard in shards])).max())
+    spread = 0.0
+    if not loose or data.penalty[0] == "kappa":
+        spread = float(links.everyone(np.array([[_curvature(agreed, shard)] for shard in shards])).max())
     agreed = replace(agreed, l2=data.regulariser(agreed.samples, agreed.loss.steepest * spread))
     if not data.intercept or (agreed.loss.centred and not agreed.sparse):
         return agreed  # for centred samples and targets the best intercept is 0
+    if loose:
+        return replace(agreed, column=1.0)
     curvature = max(_bend(agreed, shards, links), RAREST)
     return replace(agreed, column=float(np.sqrt(max(spread, HELD * agreed.l2 / curvature))))
 

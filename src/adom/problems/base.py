@@ -99,10 +99,11 @@ class Problem(ABC):
         at = jax.ShapeDtypeStruct((self.nodes, self.dim), np.float64)
         return program(rows, arrays, at, at)
 
-    def _set_constants(self, mu_nodes: np.ndarray, L_nodes: np.ndarray) -> None:
+    def _set_constants(self, mu_nodes: np.ndarray, L_nodes: np.ndarray, *, bounded: bool = True) -> None:
+        """Set mu and L; unless `bounded`, mu may be 0 and L infinite."""
         for name, values in (("mu", mu_nodes), ("L", L_nodes)):
             odd = ~((values >= 1 / EXTREME) & (values <= EXTREME))
-            if odd.any():
+            if odd.any() and bounded:
                 node = int(np.argmax(odd))
                 raise InputError(
                     f"{name} of node {node} is {values[node]:.3g}; it must lie between {1 / EXTREME:g} and "

@@ -16,19 +16,17 @@ from ..util.arrays import is_sparse
 from ..util.checks import check_real
 from .base import Array
 from .features import lay_out
+from .likelihood import PENALISED, Sums, inference, log_likelihood, no_likelihood
 from .limits import as_numbers
 from .linear_model import LinearModel
 from .losses import FAMILIES
 from .minimiser import SHORTEST, STEPS, ULP, Minimum, minimum
+from .nearness import flat_direction, named
 from .penalties import sparse_minimum, sparse_minimum_of_one
-from .samples import Stacked, dealt, dense, largest_curvature, scaled_rows, stack, weighting
+from .samples import Stacked, dealt, largest_curvature, stack, weighting
 
-ALIASED = 1e-11
-"""Smallest eigenvalue of a Hessian scaled to a diagonal of 1, above which its columns count as independent."""
 NEAR, TINY = 1e-6, 1e-13
 """Relative length of a step that is taken without a check of the objective; what is added to a singular Hessian."""
-NAMED = 0.1
-"""Share of the largest entry from which on a column is named as a part of a direction."""
 OFFSETS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "gaussian": (lambda y, offset: y - offset, np.ones_like),
     "poisson": (lambda y, offset: y * np.exp(-offset), np.exp),
@@ -197,11 +195,6 @@ class GLM(LinearModel):
             return self.l2
         return self.l2 * np.append(np.ones(self.dim - 1), 0.0)
 
-    def value_rows(self, x: Array) -> Array:
-        """Return f_i(x_i)."""
-        losses = self.loss.value(self._margins(x), self._targets(self.features))
-        return self.features.mean(losses) + (self._ridge() / 2 * x * x).sum(axis=-1)
-
     def __repr__(self) -> str:
         return f"GLM({self.loss.name}, nodes={self.nodes}, dim={self.dim}, l2={self.l2:g}, l1={self.l1:g})"
 
@@ -261,7 +254,7 @@ class GLM(LinearModel):
             return
         samples = self.features.samples()
         penalty = np.diag(np.broadcast_to(self._ridge(), self.dim))
-        direction = _flat_direction(samples.gram(np.ones(len(samples.weights))) + penalty)
+        direction = flat_direction(samples.gram(np.ones(len(samples.weights))) + penalty)
         if direction is not None:
             raise InputError(
                 f"columns are aliased, so infinitely many answers fit alike: {self._named(direction)}; leave one of "
@@ -270,7 +263,7 @@ class GLM(LinearModel):
 
     def _check_answer(self, x: np.ndarray) -> None:
         """Refuse data whose fit gets ever better in a direction."""
-        direction = None if self.l1 else _flat_direction(self.mean_hessian(x))
+        direction = None if self.l1 else flat_direction(self.mean_hessian(x))
         if direction is None and (not np.isfinite(x).all() or self._separates(x)):
             direction = x
         if direction is not None:
@@ -288,8 +281,7 @@ class GLM(LinearModel):
 
     def _named(self, direction: np.ndarray) -> str:
         names = [*self.column_names(), *(["intercept"] if self.intercept else [])]
-        largest = np.abs(direction).max()
-        return ", ".join(name for name, part in zip(names, direction, strict=True) if abs(part) >= NAMED * largest)
+        return ", ".join(named(direction, names))
 
     def column_names(self) -> list[str]:
         """Return the names of the features, default ones if they have none."""
@@ -308,48 +300,19 @@ class GLM(LinearModel):
         return {**weighting(*self.features.weighed()), "alike": "samples"}
 
     def inference(self, x: np.ndarray) -> dict[str, Any]:
-        """Return what `Model.summary` shows of a fit that ended at x: errors of the coefficients, and how well it fits.
-
-        A dispersion that is not 1 is estimated by the sum of squared residuals over their variance, over the degrees of
-        freedom left. `refused` says why there are no errors, where there are none.
-        """
+        """Return what `Model.summary` shows of a fit that ended at x: errors of coefficients, and how well it fits."""
         (A, y, offset, weights), loss = self._observed(), self.loss
-        count, left = len(y), len(y) - self.dim
-        facts: dict[str, Any] = {"samples": count, "nodes": self.nodes, "intercept": self.intercept}
-        if loss.variance is None or loss.deviance is None or loss.constant is None:
-            return {**facts, "refused": f"{loss.name} is not the loss of a likelihood, from which errors are computed"}
+        about = {"samples": len(y), "nodes": self.nodes, "intercept": self.intercept}
+        if refused := no_likelihood(loss):
+            return {**about, "refused": refused}
         t = A @ x + offset
-        assert loss.expected is not None
-        expected = loss.expected(t)[:, 1] if loss.classes else loss.expected(t)
-        residuals = ((y + 1) / 2 if loss.classes else y) - expected
-        deviance = float(weights @ loss.deviance(t, y))
-        dispersion = 1.0
-        if loss.dispersed and left > 0:
-            dispersion = float(weights @ (residuals**2 / loss.variance(expected))) / left
-        # The likelihood of a gaussian is greatest at this dispersion; that of others is taken at the estimated one.
-        scale = deviance / count if loss.centred else dispersion
-        each = loss.constant(y, scale / weights) if loss.dispersed else weights * loss.constant(y, 1.0)
-        likelihood = float(each.sum() - weights @ loss.value(t, y) / scale)
-        facts |= {
-            "log_likelihood": likelihood,
-            "deviance": deviance,
-            "dispersion": dispersion,
-            "aic": 2 * self.dim - 2 * likelihood,
-            "bic": float(np.log(count)) * self.dim - 2 * likelihood,
-            "left": left,
-            "student": loss.centred,
-        }
-        if self.l2 or self.l1:
-            return {**facts, "refused": "a penalty moves the coefficients, which errors do not count; fit without"}
-        if left <= 0:
-            return {**facts, "refused": f"{count} samples leave nothing to estimate {self.dim} errors from; take more"}
-        inverse = np.linalg.inv(_gram(A, weights * loss.curvature(t, y if loss.classes else expected)))
-        scores = _gram(A, (weights * loss.slope(t, y)) ** 2)
-        return {
-            **facts,
-            "std_error": np.sqrt(dispersion * np.diag(inverse)).tolist(),
-            "robust_std_error": np.sqrt(np.diag(inverse @ scores @ inverse)).tolist(),
-        }
+        return inference(
+            loss,
+            Sums.at(loss, A, t, y, weights),
+            lambda scale: log_likelihood(loss, t, y, weights, scale),
+            about,
+            refused=PENALISED if self.l2 or self.l1 else "",
+        )
 
     def _observed(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
         """Return features, targets, offsets and weights of all samples that count, as they were given."""
@@ -390,19 +353,3 @@ def _with_ones(features: Any) -> Any:
     import scipy.sparse as sp
 
     return sp.csr_array(sp.hstack([features, sp.csr_array(ones)]))
-
-
-def _gram(A: Any, weights: np.ndarray) -> np.ndarray:
-    """Return the sum over samples of weight times a a'."""
-    return dense(A.T @ scaled_rows(A, weights))
-
-
-def _flat_direction(hessian: np.ndarray) -> np.ndarray | None:
-    """Return a direction in which a function is flat, None if there is none; features may be of any scale."""
-    scale = np.sqrt(np.abs(np.diag(hessian)))
-    if not np.isfinite(scale).all():
-        return None
-    if (scale == 0).any():
-        return np.asarray(scale == 0, dtype=float)
-    values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
-    return None if values[0] > ALIASED else np.asarray(vectors[:, 0] / scale)

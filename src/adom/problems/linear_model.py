@@ -28,8 +28,10 @@ from .samples import (
     largest_curvature,
     penalty_of,
     regulariser,
+    ridge_of,
     sample_weight,
     stack,
+    tie,
     weighting,
 )
 
@@ -39,10 +41,14 @@ class LinearModel(Problem):
 
     If the loss couples a vector of coefficients for each of `vectors` classes, a row of x concatenates them. Rows of
     nodes are computed by JAX, means over nodes by NumPy. The other parameters are those of the subclasses.
+
+    For methods that need no strong convexity the penalty may be `loose`: r may be 0, and L infinite. The common shift
+    of all classes, which nothing else determines, is then held at 0. With `free`, the last coordinate of every vector
+    is an intercept, which has no penalty.
     """
 
     array_fields: ClassVar[tuple[str, ...]] = ("features", "l2")
-    static_fields: ClassVar[tuple[str, ...]] = ("loss", "vectors")
+    static_fields: ClassVar[tuple[str, ...]] = ("loss", "vectors", "loose", "free")
     on_host = True
     loss: Loss
     folded: ClassVar[float]
@@ -50,6 +56,8 @@ class LinearModel(Problem):
     features: DenseFeatures | SparseFeatures
     l2: float
     vectors: int = 1
+    loose: bool = False
+    free: bool = False
     labels: tuple[Any, ...] | None = None  # the classes, if known; not part of the pytree
 
     def __init__(
@@ -62,7 +70,10 @@ class LinearModel(Problem):
         weights: Sequence[Any] | None = None,
         longest: int | None = None,
         count: str = "nodes",
+        loose: bool = False,
+        free: bool = False,
     ) -> None:
+        self.loose, self.free = loose, free
         self.loss, self.vectors, stacked = loss, vectors, stack(data, weights, count)
         targets = as_numbers("targets", stacked.labels)
         if flaw := loss.flaw(targets):
@@ -90,17 +101,22 @@ class LinearModel(Problem):
         self.nodes, self.dim = int(data.counts.size), self.vectors * int(data.features.shape[1])
         check_room(self.nodes, self.dim, data.features)
         curvature = self.loss.steepest * largest_curvature(data.features, data.counts, data.weights)
-        self._regularise(regulariser(float(curvature.max()), l2, kappa), curvature)
+        r = l2 if self.loose and l2 is not None else regulariser(float(curvature.max()), l2, kappa)
+        self._regularise(r, curvature)
         self.features = lay_out(data.features, data.counts, data.sample_weights(), signs, longest, targets)
         return curvature
 
     def _regularise(self, l2: float, curvature: np.ndarray) -> None:
         self.l2 = l2
-        self._set_constants(np.full(self.nodes, l2), l2 + curvature)
+        self._set_constants(np.full(self.nodes, 0.0 if self.free else l2), l2 + curvature, bounded=not self.loose)
 
     def _ridge(self) -> Array:
         """Return the penalty r of every coordinate, or of all."""
-        return self.l2
+        return ridge_of(self.l2, self.dim, self.vectors) if self.free else self.l2
+
+    def _held(self, x: Array) -> Array:
+        """Return the slope of the penalty at x."""
+        return self._ridge() * x + (tie(x, self.vectors) if self.loose and self.loss.coupled else 0.0)
 
     def _linear(self) -> Array:
         """Return the t_i, one row per node."""
@@ -144,17 +160,17 @@ class LinearModel(Problem):
     def value_rows(self, x: Array) -> Array:
         """Return f_i(x_i)."""
         losses = self.loss.value(self._margins(x), self._targets(self.features))
-        return self.features.mean(losses) + self.l2 / 2 * (x * x).sum(axis=-1)
+        return self.features.mean(losses) + (self._held(x) * x).sum(axis=-1) / 2
 
     def gradient_rows(self, x: Array) -> Array:
         """Return grad f_i(x_i)."""
         slopes = self.loss.slope(self._margins(x), self._targets(self.features))
-        return self._sums(slopes) - self._linear() + self._ridge() * x
+        return self._sums(slopes) - self._linear() + self._held(x)
 
     def hessian_product_rows(self, x: Array, v: Array) -> Array:
         """Return the Hessian of f_i at x_i times v_i."""
         bends = self.loss.bends(self._margins(x), self._targets(self.features))
-        return self._sums(bends(self._margins(v))) + self._ridge() * v
+        return self._sums(bends(self._margins(v))) + self._held(v)
 
     def hessian_rows(self, x: Array) -> Array:
         """Return the Hessians, shape (nodes, dim, dim)."""
@@ -180,7 +196,7 @@ class LinearModel(Problem):
         samples = self.features.samples()
         slopes = self.loss.slope(samples.margins(self._columns(x)), self._targets(samples))
         sums = samples.sums(slopes).T.ravel() - np.asarray(self._linear()).mean(axis=0)
-        return np.asarray(self._balanced(sums) + self._ridge() * x)
+        return np.asarray(self._balanced(sums) + self._held(x[None])[0])
 
     def _balanced(self, sums: np.ndarray) -> np.ndarray:
         """Return the vectors of all classes minus their mean, if there are several.
@@ -198,13 +214,13 @@ class LinearModel(Problem):
         samples = self.features.samples()
         bends = self.loss.bends(samples.margins(self._columns(x)), self._targets(samples))
         width = self.dim // self.vectors
-        hessian: np.ndarray = self._ridge() * np.eye(self.dim)
+        hessian: np.ndarray = self._held(np.eye(self.dim))
         for k, unit in enumerate(np.eye(self.vectors)):
             rows, bend = slice(k * width, (k + 1) * width), bends(unit).reshape(-1, self.vectors)
             hessian[rows, rows] += samples.gram(bend[:, k])
             for other in range(k):
                 columns = slice(other * width, (other + 1) * width)
-                hessian[rows, columns] = samples.gram(bend[:, other])
+                hessian[rows, columns] += samples.gram(bend[:, other])
                 hessian[columns, rows] = hessian[rows, columns].T
         return hessian
 
@@ -216,7 +232,8 @@ class LinearModel(Problem):
         diagonal = [samples.squares(each) for each in np.atleast_2d(self.loss.curvature(margins, targets).T)]
 
         def product(v: np.ndarray) -> np.ndarray:
-            return np.asarray(samples.sums(bend(samples.margins(self._columns(v)))).T.ravel() + self._ridge() * v)
+            sums = samples.sums(bend(samples.margins(self._columns(v)))).T.ravel()
+            return np.asarray(sums + self._held(v[None])[0])
 
         return product, np.concatenate(diagonal) + self._ridge()
 

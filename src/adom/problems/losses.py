@@ -135,6 +135,17 @@ class Loss:
         assert self.expected is not None
         return self.expected(scores)
 
+    def l2_of(self, penalty: float, samples: int) -> float:
+        """Return l2 for a penalty that scikit-learn counts.
+
+        Examples
+        --------
+        >>> LOGISTIC.l2_of(0.5, 20), LOGISTIC.l2_of(inf, 20), RIDGE.l2_of(2.0, 20)
+        (0.1, 0.0, 0.1)
+        """
+        of_one = self.penalties(1.0, samples)[self.penalty]
+        return of_one / penalty if self.penalty == "C" else penalty / of_one
+
     def penalties(self, l2: float, samples: int) -> dict[str, float]:
         """Return a penalty as l2, and as scikit-learn counts it if all samples weigh the same.
 
@@ -333,10 +344,13 @@ USUAL_MODEL = LOGISTIC.name
 """The model that is fitted if none is named."""
 
 
-def models() -> Mapping[str, Loss]:
-    """Return the losses to choose from where mu and L are needed, without those for more classes of another."""
+def models(*, bounded: bool = True) -> Mapping[str, Loss]:
+    """Return the losses to choose from, without those for more classes of another.
+
+    `bounded` leaves out those without a greatest curvature, which only `method="newton"` takes.
+    """
     rest = [loss.more for loss in LOSSES.values()]
-    return {name: loss for name, loss in LOSSES.items() if loss not in rest and loss.steepest < inf}
+    return {name: loss for name, loss in LOSSES.items() if loss not in rest and (loss.steepest < inf or not bounded)}
 
 
 FAMILIES = {"gaussian": RIDGE} | {name: loss for name, loss in LOSSES.items() if loss is not RIDGE}

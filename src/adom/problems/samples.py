@@ -3,7 +3,7 @@
 Without JAX, so that agents and the command line can use it too. `features` lays the samples out for compiled loops.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -265,6 +265,8 @@ def penalty_text(penalty: dict[str, Any]) -> str:
     >>> penalty_text({"l2": 0.1, "C": 0.5}), penalty_text({"l2": 0.1})
     ('l2 0.1, C 0.5 as scikit-learn counts', 'l2 0.1')
     """
+    if not penalty["l2"]:
+        return "none"
     scikit_learn = [f"{name} {penalty[name]:.6g}" for name in ("C", "alpha") if name in penalty]
     return ", ".join([f"l2 {penalty['l2']:.6g}", *(f"{words} as scikit-learn counts" for words in scikit_learn)])
 
@@ -313,6 +315,31 @@ def regulariser(curvature: float, l2: float | None, kappa: float | None) -> floa
     return curvature / (float(kappa) - 1)
 
 
+def ridge_of(l2: Any, dim: int, vectors: int = 1) -> Any:
+    """Return the penalty of every coordinate, which is 0 for the last one of each vector, the intercept.
+
+    Examples
+    --------
+    >>> ridge_of(0.5, 6, vectors=2).tolist()
+    [0.5, 0.5, 0.0, 0.5, 0.5, 0.0]
+    """
+    return l2 * np.tile(np.arange(dim // vectors) < dim // vectors - 1, vectors)
+
+
+def tie(x: Any, vectors: int) -> Any:
+    """Return in every row the mean of its vectors, once for each: the slope of a penalty on a shift of all classes.
+
+    Such a shift changes no prediction, so the penalty moves no other answer; it makes one of them the only one.
+
+    Examples
+    --------
+    >>> tie(np.array([[1.0, 2.0, 3.0, 6.0]]), vectors=2).tolist()
+    [[2.0, 4.0, 2.0, 4.0]]
+    """
+    parts = x.reshape(x.shape[0], vectors, -1)
+    return (0 * parts + parts.mean(axis=1, keepdims=True)).reshape(x.shape)
+
+
 def dense(matrix: Any) -> np.ndarray:
     """Return a dense or sparse matrix as a dense array."""
     return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
@@ -321,6 +348,40 @@ def dense(matrix: Any) -> np.ndarray:
 def scaled_rows(matrix: Any, factors: np.ndarray) -> Any:
     """Return a dense or sparse matrix with each row multiplied by a factor."""
     return matrix.multiply(factors[:, None]).tocsr() if is_sparse(matrix) else matrix * factors[:, None]
+
+
+def prepared(features: Any, means: np.ndarray, scales: np.ndarray, column: float) -> Any:
+    """Return features less the means, over the scales, with a constant column at the end if it is not 0.
+
+    The means of sparse features must be 0.
+    """
+    if not is_sparse(features):
+        table = np.full((features.shape[0], features.shape[1] + bool(column)), column)
+        table[:, : features.shape[1]] = (features - means) / scales
+        return table
+    import scipy.sparse as sp
+
+    scaled = sp.csr_array(features @ sp.diags_array(1 / scales))
+    if not column:
+        return scaled
+    return sp.csr_array(sp.hstack([scaled, sp.csr_array(np.full((features.shape[0], 1), column))], format="csr"))
+
+
+def hessian_sum(
+    features: Any, bends: Callable[[np.ndarray], np.ndarray], vectors: int, factors: Any = 1.0
+) -> np.ndarray:
+    """Return the sum over samples of the Hessians of their losses, times factors, by the `Loss.bends` of the samples.
+
+    Examples
+    --------
+    >>> hessian_sum(np.array([[1.0], [2.0]]), lambda along: np.array([1.0, 0.5]) * along, 1).tolist()
+    [[3.0]]
+    """
+    samples, blocks = features.shape[0], []
+    for unit in np.eye(vectors):
+        bend = (bends(unit).T * factors).reshape(-1, samples)
+        blocks.append([dense(features.T @ scaled_rows(features, each)) for each in bend])
+    return np.block(blocks)
 
 
 def largest_curvature(features: Any, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:

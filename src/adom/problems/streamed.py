@@ -8,6 +8,7 @@ import numpy as np
 
 from .base import Array, Problem
 from .losses import RIDGE, Loss
+from .samples import hessian_sum, prepared, ridge_of, tie
 
 Block = tuple[Any, np.ndarray]
 Source = Callable[[], Iterator[Block]]
@@ -35,10 +36,14 @@ class Streamed(Problem):
         m and s.
     vectors : int
         The number of vectors in x: one, or one per class.
+    loose, free : bool
+        As in `LinearModel`.
     """
 
     array_fields = ("weights", "l2")
-    static_fields = ("work",)
+    static_fields = ("work", "loose", "free")
+    loose: bool
+    free: bool
     weights: np.ndarray
     l2: float
     work: "HostWork"
@@ -55,11 +60,14 @@ class Streamed(Problem):
         scales: np.ndarray,
         column: float = 0.0,
         vectors: int = 1,
+        loose: bool = False,
+        free: bool = False,
     ) -> None:
+        self.loose, self.free = loose, free
         self.nodes, self.dim = len(sources), vectors * (len(means) + bool(column))
         self.weights, self.l2 = weights, l2
         self.work = HostWork(loss, sources, means, scales, column, vectors)
-        self._set_constants(np.full(self.nodes, l2), l2 + curvature)
+        self._set_constants(np.full(self.nodes, 0.0 if free else l2), l2 + curvature, bounded=not loose)
 
     @property
     def constants_claimed(self) -> bool:
@@ -73,15 +81,26 @@ class Streamed(Problem):
     def value_rows(self, x: Array) -> Array:
         """Return f_i(x_i)."""
         losses = _on_host(self.work.values, (x.shape[0],), x)
-        return self.weights * losses + self.l2 / 2 * (x * x).sum(axis=-1)
+        return self.weights * losses + (self._held(x) * x).sum(axis=-1) / 2
 
     def gradient_rows(self, x: Array) -> Array:
         """Return grad f_i(x_i)."""
-        return self.weights[:, None] * _on_host(self.work.gradients, x.shape, x) + self.l2 * x
+        return self.weights[:, None] * _on_host(self.work.gradients, x.shape, x) + self._held(x)
 
     def hessian_product_rows(self, x: Array, v: Array) -> Array:
         """Return the Hessian of f_i at x_i times v_i."""
-        return self.weights[:, None] * _on_host(self.work.products, x.shape, x, v) + self.l2 * v
+        return self.weights[:, None] * _on_host(self.work.products, x.shape, x, v) + self._held(v)
+
+    def hessian_rows(self, x: Array) -> Array:
+        """Return the Hessians, for which the samples are read once."""
+        sums = _on_host(self.work.hessians, (*x.shape, self.dim), x)
+        return self.weights[:, None, None] * sums + self._held(np.eye(self.dim))
+
+    def _held(self, x: Array) -> Array:
+        """Return the slope of the penalty at x."""
+        vectors = self.work.vectors
+        ridge = ridge_of(self.l2, self.dim, vectors) if self.free else self.l2
+        return ridge * x + (tie(x, vectors) if self.loose and self.work.loss.coupled else 0.0)
 
 
 def _on_host(function: Callable[..., np.ndarray], shape: tuple[int, ...], *rows: Array) -> Array:
@@ -122,6 +141,15 @@ class HostWork:
     def products(self, x: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return each node's sum of the Hessians of its samples' losses at x, times v."""
         return self._each(x, lambda margins, targets, along: self.loss.bends(margins, targets)(along), v)
+
+    def hessians(self, x: np.ndarray) -> np.ndarray:
+        """Return each node's sum of the Hessians of its samples' losses."""
+        found = np.zeros((*x.shape, x.shape[1]))
+        for node, source in enumerate(self.sources):
+            for A, targets in self._blocks(source):
+                bends = self.loss.bends(self._margins(A, *self._split(x[node])), targets)
+                found[node] += hessian_sum(prepared(A, self.means, self.scales, self.column), bends, self.vectors)
+        return found
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """Return each node's sum of losses."""

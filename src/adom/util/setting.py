@@ -43,9 +43,12 @@ class Setting:
     choices: Values = ()
     completions: Values = ()
     several: bool = False  # separated by commas
+    infinite: bool = False  # whether it may be inf
 
     def check(self, value: Any, called: str, example: str) -> None:
         """Refuse a value of the wrong type, outside its limits or not among its choices."""
+        if self.infinite and value == inf:
+            return
         check_value(value, self.kind, called, example, **self.limits)
         choices = self.choices() if callable(self.choices) else self.choices
         if choices and value not in choices:

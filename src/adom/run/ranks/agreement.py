@@ -8,10 +8,15 @@ grad f_i(x_i). At any x_i the gradient of f, the mean of the f_i, is at most |g|
 (|g| + L s) / mu. The box is known from the greatest x and -x. Averaging keeps the mean, so g lies in the box of the
 gradients after any number of rounds of averaging, and the more rounds, the smaller that box. The bound is rigorous:
 if it is at most tol, so is the error.
+
+With mu = 0, or where it is small, this says little. If every node can compute sums over its samples, it is better to
+look at a single point that all know, the middle y of the box of the rows: `adom.problems.nearness` bounds the distance
+from y to x* by the mean gradient and the mean Hessian there, which the nodes send to all.
 """
 
-from math import ceil, log
-from typing import NamedTuple
+from collections.abc import Callable
+from math import ceil, log, sqrt
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,9 +25,18 @@ from ...networks import DirectedNetwork, Network
 from ..local.graph_layout import flood_rounds
 from .rank_rounds import RankGossip
 
+if TYPE_CHECKING:
+    from ...data.node_sums import NodeSums
+
 Array = np.ndarray
 SPACING = 20
 """Rounds between two checks, as a multiple of the rounds of a check."""
+FIRST_CHECK = 5
+"""Rounds before the first check at sums over samples, as a multiple of the rounds of its first part and one more."""
+SOONER = 0.6
+"""The next check is after this part of the rounds that the pace so far would take: the first rounds are the slowest."""
+ROUGH_FLOOR = 1e-3
+"""The most that rounding may leave of the distance where a fit ends anyway."""
 AT_ONCE = 2**20
 """Most numbers per message when every node sends values to all."""
 
@@ -99,21 +113,95 @@ class AgreedStop:
         first = flood_rounds(network, gossip.clock) + self.averaging
         return first + flood_rounds(network, gossip.clock + first)
 
-    def reached(self, gossip: RankGossip, x: Array, gradient: Array) -> bool:
-        """Return whether the error is certainly at most tol; costs rounds."""
+    def reached(self, gossip: RankGossip, x: Array, gradient: Callable[[Array], Array]) -> bool:
+        """Return whether the error is certainly at most tol; costs rounds, and a gradient."""
         began, c = gossip.clock, self.constants
         apart = c.L * _diagonal(greatest(gossip, np.concatenate([x, -x], axis=1)))
         self.last = Bound(np.inf, c.nodes * _squared(apart / c.mu))
         if not self.last.disagreement <= self.tol:
             self.next = gossip.clock + SPACING * (gossip.clock - began)
             return False
-        mean = gossip.mix(gradient, self.averaging)
+        mean = gossip.mix(gradient(x), self.averaging)
         extreme = greatest(gossip, np.concatenate([mean, -mean], axis=1))
         high, low = np.split(extreme, 2)
         steep = float(np.linalg.norm(np.maximum(np.abs(high), np.abs(low))))
         self.last = Bound(c.nodes * _squared((steep + apart) / c.mu), self.last.disagreement)
         self.next = gossip.clock + 2 * (gossip.clock - began)
         return self.last.error <= self.tol
+
+
+class CertifiedStop:
+    """Stopping rule of fits whose nodes can compute sums over their samples: no constant of the problem enters.
+
+    The next check is due when the rows will be near enough, if they go on to approach each other as they did.
+
+    Parameters
+    ----------
+    tol : float
+        The error to guarantee.
+    network : Network
+    sums : NodeSums
+    first : int
+        The first node of this rank.
+    began : int
+        Rounds already spent.
+    anyway : bool
+        Whether to stop also where rounding allows no more.
+    """
+
+    def __init__(
+        self,
+        tol: float,
+        network: Network | DirectedNetwork,
+        sums: "NodeSums",
+        first: int,
+        began: int = 0,
+        *,
+        anyway: bool = False,
+    ) -> None:
+        self.tol, self._network, self._sums, self._first, self._anyway = tol, network, sums, first, anyway
+        self._began = began
+        self.next = began + FIRST_CHECK * (1 + flood_rounds(network, began))
+        self.last: Bound | None = None
+        self.kappa: float | None = None
+
+    def due(self, clock: int) -> bool:
+        """Return whether it is time to check."""
+        return clock >= self.next
+
+    def lasts(self, gossip: RankGossip) -> int:
+        """Return the most rounds that a check takes."""
+        numbers = self._network.nodes * (1 + self._sums.dim * (self._sums.dim + 5) // 2)
+        return sum(flood_rounds(self._network, gossip.clock) for _ in range(2 + 2 * ceil(numbers / AT_ONCE)))
+
+    def reached(self, gossip: RankGossip, x: Array, gradient: Callable[[Array], Array]) -> bool:
+        """Return whether the error is certainly at most tol; costs rounds."""
+        began, nodes = gossip.clock, self._network.nodes
+        near = sqrt(self.tol / nodes) / 2
+        high, low = np.split(greatest(gossip, np.concatenate([x, -x], axis=1)), 2)
+        y, apart = (high - low) / 2, float(np.linalg.norm(high + low)) / 2
+        self.last = Bound(np.inf, nodes * _squared(apart))
+        links, spent_out = GossipLinks(gossip, self._first), False
+        if apart <= near:
+            reach = near
+            found = self._sums.nearness(y, reach, links)
+            if self._anyway and np.isinf(found.distance) and near / 2 < found.floor < ROUGH_FLOOR:
+                reach = 4 * found.floor
+                found = self._sums.nearness(y, reach, links)
+                spent_out = np.isfinite(found.distance)
+            self.kappa = found.kappa
+            self.last = Bound(nodes * _squared(apart + found.distance), self.last.disagreement)
+        elif np.isfinite(apart):
+            self._sums.check_separable(y, links)
+        spent, cost = began - self._began, gossip.clock - began
+        length = float(np.linalg.norm(y))
+        steps = float(spent)  # twice as many, if nothing is known
+        if near < apart < length:
+            steps = SOONER * spent * log(apart / near) / log(length / apart)
+        elif apart <= near:
+            steps = spent / 8
+        self.next = gossip.clock + int(min(max(steps, 2 * cost), spent))
+        return bool(self.last.error <= self.tol or spent_out)
 
 
 def _squared(value: float) -> float:

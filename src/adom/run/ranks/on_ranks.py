@@ -15,6 +15,7 @@ import numpy as np
 
 from ...algorithms import Method
 from ...data.node_data import NodeData
+from ...data.node_sums import NodeSums
 from ...data.preparing import Agreed, agree
 from ...dynamics.endings import rounding
 from ...errors import InputError
@@ -33,7 +34,7 @@ from ..request import TUNED, Request, Stop, check_budget, method_type, start_err
 from ..result import Result
 from ..stages import Run, StageCosts, run_stages
 from ..user_code import user_code
-from .agreement import AgreedStop, GossipLinks, greatest
+from .agreement import AgreedStop, CertifiedStop, GossipLinks, greatest
 from .checkpoints import Checkpoints, generations, locked, resume
 from .peers import RankError, Ranks, at_rank_0, over_ranks, rank_errors, tell_bytes
 from .rank_backend import STATUSES, RankBackend, Task
@@ -77,6 +78,8 @@ def _solver(problem: Any, network: Any, method: Any) -> Callable[..., Result]:
     if not isinstance(problem, NodeData):
         return run
     cls = method_type(method)
+    if cls.bounded:
+        problem.check_bounded(cls.title)
     if cls.directed:
         raise InputError(
             f"with {cls.title} the nodes cannot agree on the end of a fit; take another method, such as 'adom+'"
@@ -109,6 +112,10 @@ class Part:
         Without the whole problem, what all ranks must have been given alike.
     settle : callable, optional
         Without the whole problem, returns `own` with mu and L of all nodes, given their greatest L_i - mu.
+    sums : NodeSums, optional
+        Without the whole problem, what tells how near a point is to the solution, whatever mu and L are.
+    anyway : bool
+        Whether to stop also where rounding allows no more than the tolerance.
     """
 
     own: Problem
@@ -118,6 +125,8 @@ class Part:
     whole: Problem | None = None
     listed: list[str] | None = None
     settle: Callable[[float], Problem] | None = None
+    sums: NodeSums | None = None
+    anyway: bool = False
 
     @classmethod
     def of(cls, problem: "Problem | Shards", first: int, end: int) -> Self:
@@ -195,8 +204,8 @@ def run(
                 drive(backend, task.plan, recorder, progress, asked, records)
             _end_if_spent(backend)
     start = task.presence.start_error if task.presence else part.start_error
-    mu, L = part.own.mu, part.own.L
-    described = {**task.settings["problem"], "kappa": L / mu, "samples": part.samples, "model": part.model(mu)}
+    kappa = task.stop.kappa if isinstance(task.stop, CertifiedStop) else (part.whole or part.own).kappa
+    described = {**task.settings["problem"], "kappa": kappa, "samples": part.samples, "model": part.model(part.own.mu)}
     about = describe(
         backend.history,
         {"type": type(part.own).__name__, **described},
@@ -211,7 +220,10 @@ def run(
     about |= {"tol": request.stop.tol, "start_error": None if np.isnan(start) else start}
     if task.stop is not None and task.stop.last is not None:
         about["error_bound"] = task.stop.last.error if np.isfinite(task.stop.last.error) else None
-    return _result(world, backend, about)
+    result = _result(world, backend, about)
+    if part.whole is not None and task.presence is None and (model := described["model"]) is not None:
+        model["inference"] = part.whole.inference(result.x.mean(axis=0))
+    return result
 
 
 def rank_travel(world: Ranks, network: Any, cls: type[Method], request: Request) -> RowTravel:
@@ -235,7 +247,6 @@ def _task(
     `clocks` are the rounds spent before the run and before its first step.
     """
     own, whole = part.own, part.whole
-    of_all = constants(own, network)
     chosen, pilot, _ = resolved
     running = chosen if pilot else as_run(chosen, network, own.dim, *world.partition.of(world.rank))
     check_budget(pilot.assumed if pilot else running, request.rounds, clocks[1])
@@ -246,15 +257,20 @@ def _task(
     if whole is not None and request.stop.tol is not None and world.rank == 0:
         whole.warn_of_tol(request.stop.tol)
     presence = None if whole is None else presence_on(network, whole, request.rounds)
-    stop = None
+    stop: AgreedStop | CertifiedStop | None = None
     if whole is not None:
         records, growth = "error", presence.start_error if presence else part.start_error
     else:
-        records, farthest = "gradient_norm" if request.monitor else "nothing", steepest / own.mu
+        records = "gradient_norm" if request.monitor else "nothing"
+        farthest = steepest / own.mu if own.mu else np.inf
         growth = 0.0 if request.monitor else part.nodes * farthest * farthest  # x* is no farther from 0
-        if request.stop.tol is not None:
-            stop = AgreedStop(request.stop.tol, network, of_all, steepest, clocks[0])
-    floor = rounding(request.dtype, of_all.kappa) ** (1 if whole is None else 2)
+        if request.stop.tol is not None and part.sums is not None:
+            first = world.partition.of(world.rank)[0]
+            stop = CertifiedStop(request.stop.tol, network, part.sums, first, clocks[0], anyway=part.anyway)
+        elif request.stop.tol is not None:
+            stop = AgreedStop(request.stop.tol, network, constants(own, network), steepest, clocks[0])
+    kappa = own.L / own.mu if 0 < own.mu <= own.L < np.inf else 1.0
+    floor = rounding(request.dtype, kappa) ** (1 if whole is None else 2)
     tol = None if whole is None else request.stop.tol
     plan = Plan(int(request.rounds), int(request.record_every), tol, request.dtype, growth, floor)
     oracle = request.oracle_for(type(chosen))
@@ -263,7 +279,7 @@ def _task(
         "method": describe_method(chosen),
         "oracle": str(oracle),
         "network": json.loads(json.dumps(network.recipe, default=str)),
-        "problem": {"nodes": part.nodes, "dim": own.dim, "mu": own.mu, "L": own.L},
+        "problem": {"nodes": part.nodes, "dim": own.dim, "mu": own.mu, "L": None if part.sums else own.L},
         "code": [code.hidden or code.digest for code in codes],
         "dtype": request.dtype,
         "record_every": plan.record_every,
@@ -344,20 +360,60 @@ def fit(
     links = GossipLinks(gossip, first)
     with rank_errors(), world.busy(lambda: f"reading {data.reading}"):
         shards = data.open(names)
-    agreed = agree(data, shards, links)
+    loose = not method_type(method).bounded
+    agreed = agree(data, shards, links, loose=loose)
     with rank_errors():
         own = agreed.problem(shards)
-    tol = request.stop.tol or data.nodes * NEAR**2
-    request = replace(request, stop=Stop(tol))
+    tol, anyway = request.stop.tol or data.nodes * NEAR**2, request.stop.tol is None
+    request, asked = replace(request, stop=Stop(tol)), (network, method, parameters)
+    if loose:
+        return _fit_at_once(world, own, NodeSums(agreed, shards), asked, (request, anyway), links, kept)
     shown = False if world.rank else request.progress
     progress = Progress(request.rounds, method_type(method).title, shown, plain=world.ranks > 1)
     with following(None if world.rank else request.follow) as journal, Interrupt() as interrupt:
-        asked, request = (network, method, parameters), replace(request, follow=None)
+        request = replace(request, follow=None)
         stages = _Stages(world, own, agreed, asked, request, links, kept, (journal, progress, interrupt))
         tilt = np.zeros((own.nodes, own.dim))
         scale = max(1.0, agreed.column)
         status, rows = run_stages(stages, np.zeros(own.dim), tilt, agreed.l2 * agreed.free, scale)
     return stages.result(agreed.model_rows(rows), status)
+
+
+def _fit_at_once(
+    world: Ranks,
+    own: Problem,
+    sums: NodeSums,
+    asked: tuple[Any, Any, Any],
+    wanted: tuple[Request, bool],  # and whether to end also where rounding allows no more
+    links: GossipLinks,
+    kept: Checkpoints | None,
+) -> Result:
+    """Fit by a method that needs no strong convexity: in one run, with free intercepts, and errors if it converges."""
+    agreed, (request, anyway) = sums.agreed, wanted
+    sums.check_columns(links)
+    part = Part(own, len(agreed.names), _weighting(agreed), lambda mu: agreed.about(), listed=agreed.names, sums=sums)
+    part = replace(part, anyway=anyway)
+    result = run(world, part, *asked, request, kept, links.gossip)
+    rows = agreed.model_rows(result.x)
+    model = result.provenance["problem"]["model"]
+    about = {**result.provenance, "tol": request.stop.tol, "stages": 1}
+    if result.status == "converged":  # where rounding allows no more, the tolerance is what it allows
+        about["tol"] = max(about["tol"], about["error_bound"])
+    columns = {name: np.array(column) for name, column in result.columns.items()}
+    if result.status == "converged":
+        gossip = links.gossip = RankGossip(links.gossip.travel, *(int(result.last[name]) for name in BY_LINKS))
+        inference = sums.inference(rows.mean(axis=0), links)
+        for name, spent in zip(BY_LINKS, (gossip.clock, gossip.floats), strict=True):
+            columns[name][-1] = spent
+    else:
+        inference = {"refused": f"the fit has not converged ({result.status}); give more rounds"}
+    about["problem"] = {**about["problem"], "type": agreed.kind, "model": {**model, "inference": inference}}
+    history: Any = {"stage": np.ones(len(columns["round"]), dtype=int)} | columns
+    return replace(result, x=rows, history=history, provenance=about)
+
+
+def _weighting(agreed: Agreed) -> dict[str, Any]:
+    return {"fewest": int(agreed.counts.min()), "most": int(agreed.counts.max()), "alike": agreed.count}
 
 
 @dataclass
@@ -405,8 +461,7 @@ class _Stages:
 
     def _part(self, centre: Array, tilt: Array) -> Part:
         """Return this rank's nodes relative to a common point, with linear terms, among them those of `held`."""
-        shifted, l2, counts = Shifted(self.own, centre, tilt), self.agreed.l2, self.agreed.counts
-        samples = {"fewest": int(counts.min()), "most": int(counts.max()), "alike": self.agreed.count}
+        shifted, l2 = Shifted(self.own, centre, tilt), self.agreed.l2
 
         def settle(most: float) -> Shifted:
             for problem in (shifted, self.own):
@@ -414,7 +469,9 @@ class _Stages:
             return shifted
 
         names = self.agreed.names
-        return Part(shifted, len(names), samples, lambda mu: self.agreed.about(), listed=names, settle=settle)
+        return Part(
+            shifted, len(names), _weighting(self.agreed), lambda mu: self.agreed.about(), listed=names, settle=settle
+        )
 
     def _checkpoints(self, number: int) -> Checkpoints | None:
         """Return the checkpoints of a stage, in a folder of its own; resumed if there are any."""

@@ -34,7 +34,7 @@ from ..local.graph_layout import SLACK, GraphLayout
 from ..local.jitted import Carry, Session
 from ..recorder import COLUMNS, History, Plan, Recorder
 from ..request import OracleSpec
-from .agreement import AgreedStop
+from .agreement import AgreedStop, CertifiedStop
 from .checkpoints import Checkpoints, save
 from .peers import Ranks, over_ranks, rank_errors
 from .rank_rounds import RankGossip, RankRounds, RoundPlan, RowTravel
@@ -91,7 +91,7 @@ class Task:
     plan: Plan
     solution: Array | None
     monitor: bool
-    stop: AgreedStop | None
+    stop: AgreedStop | CertifiedStop | None
     checkpoints: Checkpoints | None
     settings: dict[str, Any] = field(default_factory=dict)
     pilot: Pilot | None = None
@@ -206,6 +206,7 @@ class RankBackend:
         """Make about `pace` steps; fewer at the run's end, with full slots, or before a checkpoint or stop check."""
         due, stop = self._next_checkpoint(), self.task.stop
         pace = min(pace, self._steps_until(min(due, stop.next if stop else due), pace))
+        pace = max(1, min(pace, self._steps_until(plan.rounds + 1, pace) - 1))  # checks have spent some of the rounds
         source = self.task.pilot or self.session
         chunk = self._aside(lambda: source.advance(plan, pace))
         observed = [np.asarray(column)[: chunk.records] for column in chunk.observed]
@@ -247,7 +248,7 @@ class RankBackend:
         if self.clock + stop.lasts(gossip) > self.task.plan.rounds:
             return
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging run, as its records show
-            self.agreed = stop.reached(gossip, self.x, self.gradient(self.x))
+            self.agreed = stop.reached(gossip, self.x, self.gradient)
         gradients = carry.memory.gradients + 1
         self.session.carry = carry._replace(memory=carry.memory._replace(gradients=gradients))
         self._count(gossip.clock, gossip.floats)
