@@ -220,7 +220,8 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
               + \tfrac{1 - \rho}{2} \|w\|^2 + \rho \|w\|_1,
 
     with the logistic loss for two classes and the symmetric softmax loss for more, and an intercept b that is not
-    penalised. Divided by C times the sum of the weights s_j and without l1, this objective is the mean over the n nodes of
+    penalised. Divided by C times the sum of the weights s_j, and without l1, this objective is the mean over the n
+    nodes of
 
     .. math:: f_i = \frac{n}{\sum_j s_j} \sum_{j \text{ at } i} s_j \, \mathrm{loss}_j + \frac{r}{2} \|w\|^2,
               \qquad r = \frac{1 - \rho}{C \sum_j s_j}.
