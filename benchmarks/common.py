@@ -54,9 +54,9 @@ def paper_size(dim: int = 40, samples: int = 100, nodes: int = 100, graphs: int 
 
 def session(problem: Any, network: Any, methods: Any, *, slots: int = 1, dtype: str = "float64"):
     """Return a session of the engine with one gradient a round; to be used inside ``jax.enable_x64(True)``."""
-    from adom.problems.oracle_spec import OracleSpec
     from adom.run.local.backend import observe_iterate
     from adom.run.local.jitted import Session
+    from adom.run.request import OracleSpec
 
     spec = OracleSpec("gd", 1)
     return Session(problem, network, methods, spec, slots=slots, dtype=dtype, observe=observe_iterate)

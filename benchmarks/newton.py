@@ -53,9 +53,13 @@ def samples(n, m, d, kind, how, seed):
     from adom.data.synthetic import classification
 
     rng = np.random.default_rng(seed + 7)
-    if kind == "logistic":
+    if kind == "logistic" and seed == 0:  # those of the table
         features, labels = classification(n * m, d, seed)
         targets = 2.0 * labels - 1
+    elif kind == "logistic":
+        features = rng.standard_normal((n * m, d)) * 10 ** rng.uniform(-0.5, 0.5, d)
+        margins = features @ rng.standard_normal(d)
+        targets = np.where(margins + 2 * margins.std() * rng.standard_normal(n * m) > 0, 1.0, -1.0)
     else:
         features = rng.standard_normal((n * m, d)) * np.logspace(0, -1.5, d)
         truth = rng.standard_normal(d)
@@ -148,7 +152,9 @@ def random_setting(seed):
     penalty = (
         {"l2": None} if free else {"l2": float(10 ** rng.uniform(-5, -1))} if kind == "poisson" else {"kappa": kappa}
     )
-    return str(rng.choice(NETWORKS)), {"n": n, "d": d, "m": m, "kind": kind, "how": how, **penalty, "seed": seed}
+    small = ("ring", "path", "star", "complete", "ringstar", "fail")  # others do not exist for few nodes
+    name = str(rng.choice(NETWORKS if n > 8 else small))
+    return name, {"n": n, "d": d, "m": m, "kind": kind, "how": how, **penalty, "seed": seed + 1}
 
 
 def measure(name, words, faults=False, others=()):

@@ -6,6 +6,7 @@ code 2; any other exception is a bug and keeps its traceback.
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 LONG_WORD = re.compile(r"\S{250,}")
 
@@ -71,6 +72,17 @@ def closest(name: object, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # loaded late: only errors need it
 
     return next(iter(get_close_matches(str(name).lower(), list(known), n=1, cutoff=0.5)), "")
+
+
+class Damaged(ValueError):  # noqa: N818  # describes the file
+    """A file does not hold what was written, or claims too much; the message gives the reason in a few words.
+
+    `value` is the one of a wrong type, if there is one.
+    """
+
+    def __init__(self, message: str, value: Any = None) -> None:
+        super().__init__(message)
+        self.value = value
 
 
 def nearest(name: object, known: Iterable[str], title: str = "known:") -> str:

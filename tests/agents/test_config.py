@@ -77,7 +77,7 @@ def test_without_zenoh_a_clear_line_says_what_to_install(monkeypatch):
 
 
 def test_an_agent_does_not_load_jax():
-    code = "import sys, adom.cli.agent, adom.agents.service; sys.exit('jax' in sys.modules)"
+    code = "import sys, adom.cli.agents, adom.agents.service; sys.exit('jax' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(Path(adom.__file__).parents[1])}
     assert subprocess.run([sys.executable, "-c", code], check=False, env=environment).returncode == 0
 

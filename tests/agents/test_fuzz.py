@@ -22,7 +22,7 @@ from adom.agents.wire import (
     pack,
     parse,
 )
-from adom.util.checked_json import Damaged
+from adom.errors import Damaged
 from support.agents_made import World, exact, make_agent, near, quadratics, ring
 
 NAMES = [f"n{i}" for i in range(5)]

@@ -2,8 +2,10 @@
 
 from itertools import pairwise
 
+import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import adom
 from adom.algorithms import Constants
@@ -206,3 +208,52 @@ def test_gradients_and_hessians_are_asked_only_where_they_are_needed():
 def test_shares_lie_between_zero_and_one(name):
     with pytest.raises(adom.InputError, match=rf"^{name} must lie in \(0, 1\), got 1.0"):
         Newton(**{"sigma": 1.0, "hold": 0.1, "miss": 0.5, name: 1.0})
+
+
+def test_more_coordinates_than_memory_holds_are_refused_before_they_fill_it():
+    problem = adom.LogisticRegression(sp.eye_array(40_000, format="csr"), np.arange(40_000) % 2, nodes=4, l2=0.1)
+    with pytest.raises(adom.InputError, match=r"4 nodes with matrices of 40000 x 40000 take .* GB.*e.g. NIDS"):
+        adom.solve(problem, adom.networks.ring(4), "newton", rounds=5)
+
+
+@pytest.fixture(scope="module")
+def stiff():
+    A, b = logistic_data(NODES, 12, DIM, seed=3)
+    return adom.LogisticRegression(A.reshape(-1, DIM), b.ravel(), nodes=NODES, kappa=1e5)
+
+
+LINKS = {
+    "lost": lambda network: adom.networks.lossy(network, one_way=0.3, seed=1),
+    "leaving": lambda network: adom.networks.lossy(network, one_way=0.1, leaving={4: 20, 2: 10}, joining={2: 30}),
+    "late": lambda network: adom.networks.delayed(network, 2),
+    "coarse": lambda network: adom.networks.quantised(network, 16),
+}
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_it_is_exact_on_imperfect_links(stiff, kind):
+    network = LINKS[kind](NETWORK)
+    result = adom.solve(stiff, network, "newton", rounds=400, rtol=1e-10 if kind == "coarse" else 1e-18)
+    assert result.status == "converged"
+    assert result.last["round"] < 200
+
+
+def test_it_goes_round_by_round_where_only_windows_connect_the_nodes(stiff):
+    halves = [[(0, 1), (2, 3), (4, 5)], [(1, 2), (3, 4), (5, 0)]]
+    network = adom.networks.from_graphs([nx.Graph(links) for links in halves])
+    assert not network.connected
+    result = adom.solve(stiff, network, "newton", rounds=400, rtol=1e-18)
+    assert result.status == "converged"
+    assert result.history["round"].diff().max() == 1
+    assert result.last["floats_sent"] == 6 * result.last["round"] * DIM * (DIM + 3) / 2
+
+
+def test_a_run_needs_few_rounds_at_any_kappa_and_batches_are_single_runs(stiff):
+    network = adom.networks.geometric(NODES, 0.6, graphs=5, seed=4)
+    assert adom.solve(stiff, network, "newton", rounds=60, rtol=1e-18).status == "converged"
+    assert adom.solve(stiff, network, "nids", rounds=60, rtol=1e-18).status != "converged"
+    settings = [Newton(sigma=1 / network.lambda_max, hold=hold) for hold in (0.01, 0.04)]
+    for setting, one in zip(settings, adom.solve_many(stiff, network, settings, rounds=20), strict=True):
+        alone = adom.solve(stiff, network, setting, rounds=20)
+        np.testing.assert_allclose(one.x, alone.x, rtol=1e-9)
+        np.testing.assert_array_equal(one.history["gradients"], alone.history["gradients"])

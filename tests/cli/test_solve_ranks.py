@@ -7,9 +7,8 @@ import pytest
 
 import adom as package
 from adom.cli import ranks as starting
-from adom.dynamics.stop import Stop
 from adom.run.ranks import on_ranks as distributed
-from adom.run.request import Request
+from adom.run.request import Request, Stop
 from support.apart import split
 from support.ranks import needs_mpi
 

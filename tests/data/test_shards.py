@@ -283,3 +283,19 @@ def test_what_it_says_of_itself(write):
     assert some.samples.tolist() == [6, 5, 5, 5, 5, 5]
     assert repr(some) == f"Shards({str(folder)!r}, nodes=6, dim=5, samples=31, kappa=100)"
     assert repr(Shards(folder, l2=0.5)).endswith("l2=0.5)")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda some, network: adom.compare(some, network, ["adom"]),
+        lambda some, network: adom.compare({"a": some}, network, ["adom"], seeds=2),
+        lambda some, network: adom.sweep(some, network, "adom", factors={"eta": [1.0]}),
+        adom.verify,
+    ],
+)
+def test_calls_that_need_all_samples_say_so(write, call):
+    """They ended in an AttributeError."""
+    message = refusal(call, Shards(write(*samples()), l2=0.5), adom.networks.ring(6))
+    assert message.startswith("problem must be held in memory here, got Shards")
+    assert message.endswith("give it to adom.solve, or take the problem of all samples, .whole()")

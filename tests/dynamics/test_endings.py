@@ -182,7 +182,7 @@ def test_a_dual_method_that_ends_above_its_first_iterate_says_so(every):
 
 def test_a_pilot_that_ends_far_above_its_start_has_diverged(monkeypatch):
     """Up to 1e200 a run may still go back; at its end it cannot."""
-    from adom.run.auto.mixing_pilot import MixingPilot
+    from adom.run.auto.pilots import MixingPilot
 
     monkeypatch.setattr(MixingPilot, "_go_back", lambda self: None)
     network = adom.networks.alternate([adom.networks.ring(8), adom.networks.star(8)], every=1)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from adom.algorithms import METHODS, Constants, Method, method_class
 from adom.dynamics.healing import healing
+from support.reference import Oracle, quadratics
 
 NODES, DIM = 5, 2
 CONSTANTS = Constants(mu=1.0, L=30.0, lambda_min_plus=0.1, lambda_max=1.0, nodes=NODES)
@@ -64,7 +65,18 @@ def test_as_much_is_conserved_where_constants_are_extreme(name, kappa, chi):
 
 def test_every_method_is_named():
     """A new method has to say here what it conserves; the others use no links that are healed."""
-    assert set(METHODS) == {*KEPT, "pngd", "push-pull", "push-diging", "msda", "opapc"}
+    assert set(METHODS) == {*KEPT, "pngd", "push-pull", "push-diging", "msda", "opapc", "newton"}
+
+
+def test_newton_says_itself_what_came_over_its_links():
+    method = method_class("newton").theory(CONSTANTS)
+    rule = healing(method)
+    assert [float(part.item()) for part in rule] == [1.0, 1.0, -1.0, 1.0]
+    state: Any = method.init(np.zeros((NODES, 2)), Oracle(*quadratics(NODES, 2, 3.0)))
+    moved = rule.change(state, np.ones((NODES, 1, method.width(2))))
+    np.testing.assert_array_equal(moved.exchanged, state.exchanged + 1)
+    np.testing.assert_array_equal(rule.of(moved)[:, 0], moved.exchanged)
+    assert all(a is b for a, b in zip(moved[:3], state[:3], strict=True))
 
 
 def test_columns_have_parameters_of_their_own():

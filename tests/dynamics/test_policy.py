@@ -14,8 +14,8 @@ AROUND, FIRST, MOST, STIFFNESS = SETTINGS.around, SETTINGS.first, SETTINGS.most,
 CONSTANTS = Constants(1.0, 100.0, 1.0, 1.0, 20)
 
 
-def policy(constants=CONSTANTS, plain=False, tries=False):
-    return Policy(ADOM, constants, plain, tries)
+def policy(constants=CONSTANTS, plain=False):
+    return Policy(ADOM, constants, plain)
 
 
 def block(chosen, rates, steps=(1.0, 1.0, 1.0, 1.0)):
@@ -152,7 +152,7 @@ def test_plain_descent_that_has_hardly_begun_to_shrink_is_not_believed():
 
 
 def test_decisions_go_on_from_what_a_checkpoint_holds():
-    one, other = policy(plain=True, tries=True), policy(plain=True, tries=True)
+    one, other = policy(plain=True), policy(plain=True)
     block(one, [0.1] * 7)
     one.decide(50, 1.0, 100.0)
     other.recall(json.loads(json.dumps(one.facts)))
@@ -169,57 +169,3 @@ def test_where_the_first_rounds_average_fully_chi_is_1_and_momentum_is_left_alon
     grew = decide(chosen, [-0.3] * 7, clock=60)  # it no longer does
     assert grew.power > 0
     assert decide(chosen, [9.0] * 7, clock=130).why == "its canaries died fastest"
-
-
-def settled(chosen, blocks=12):
-    """Show blocks whose canaries suggest a chi of about 58, and whose steps shrink a little; stop at a trial."""
-    step = 1.0
-    for number in range(blocks):
-        rates = [9.0 if power >= 10 else -0.01 for power in chosen.state.window]
-        clock = 2000 * number
-        decision = decide(chosen, rates, np.array([1.0, 0.99, 0.98, 0.97]) * step, clock)
-        if "trial" in decision.why:
-            return decision, clock, 0.97 * step
-        step *= 0.95
-    raise AssertionError("nothing was tried")
-
-
-@pytest.mark.parametrize(("faster", "kept"), [(0.2, True), (0.96, False)])
-def test_a_bolder_assumption_is_tried_and_kept_where_it_pays(faster, kept):
-    chosen = policy(tries=True)
-    decision, clock, step = settled(chosen)
-    before = chosen.state.window[AROUND.index(0)]
-    assert decision.power == before - 3
-    assert decision.good
-    after = decide(chosen, [-0.01] * 6, np.array([60.0, 2.0, 1.0, faster]) * step, clock + 2000)
-    assert not after.back  # the first quarter has the jump of the new parameters
-    assert (chosen.state.window[AROUND.index(0)] - after.power > 0) == kept
-
-
-def test_a_trial_that_grows_ends_early_and_goes_back_to_where_it_began():
-    chosen = policy(tries=True)
-    decision, clock, step = settled(chosen)
-    assert block(chosen, [9.0] * 6, np.array([1.0, 50.0, 1.0, 1.0]) * step) == 1
-    after = chosen.decide(clock + 500, 1.0, 100.0)
-    assert after.back
-    assert after.power > decision.power
-
-
-def test_nothing_is_tried_where_little_can_be_gained():
-    chosen = policy(tries=True)
-    for number in range(20):
-        decision = decide(chosen, [9.0] * 6, np.array([1.0, 0.9, 0.8, 0.7]) * 0.8**number, 2000 * number)
-        assert "trial" not in decision.why
-
-
-def test_nothing_is_tried_where_looks_are_too_far_apart_to_see_a_run_grow():
-    chosen = policy(tries=True)
-    for number in range(20):
-        rates = [9.0 if power >= 16 else -0.01 for power in chosen.state.window]
-        decision = decide(chosen, rates, np.array([1.0, 0.9, 0.8, 0.7]) * 0.8**number, 2000 * number)
-        assert "trial" not in decision.why or chosen.state.block.rounds <= SETTINGS.longest_trial
-        assert (
-            chosen.state.power == chosen.state.window[AROUND.index(0)]
-            or chosen.state.block.rounds <= SETTINGS.longest_trial
-        )
-    assert chosen.state.block.rounds > SETTINGS.longest_trial

@@ -13,8 +13,8 @@ from adom import native
 from adom.problems import oracles
 from adom.problems.base import Problem
 from adom.problems.linear_model import LogisticRegression
-from adom.problems.oracle_spec import OracleSpec
 from adom.run.local.jitted import place
+from adom.run.request import OracleSpec
 
 pytestmark = pytest.mark.skipif(not native.usable(), reason="there are no kernels here")
 

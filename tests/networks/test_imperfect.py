@@ -49,7 +49,8 @@ def test_recipes_make_the_same_network_again():
     [
         (lambda: delayed(ring(5), -1), "rounds must be a whole number of at least 0"),
         (lambda: quantised(ring(5), 1), "bits must be a whole number of at least 2"),
-        (lambda: sparsified(ring(5), 0.0), "keep must be a finite number above 0"),
+        (lambda: sparsified(ring(5), 0.0), "keep must be a finite number at least 1e-09 and at most 1"),
+        (lambda: sparsified(ring(5), 1e-320), "at most 1, got 1e-320; it is the share of numbers that are sent"),
         (lambda: sparsified(ring(5), 0.5, "best"), "choice must be one of largest, random"),
         (lambda: noisy(ring(5), -1.0), "std must be a finite number at least 0"),
         (lambda: noisy(ring(5), 1e200), r"at most 1e\+150, got 1e\+200; the squares of larger numbers overflow"),

@@ -17,8 +17,21 @@ from hypothesis import strategies as st
 from adom import page
 from adom.algorithms import METHODS
 from adom.errors import InputError
-from adom.page.content import Content, Figure, Line, Panel, Run
-from adom.page.feed import DARK, DECADE, FLOOR, LETTERS, coded, data, letters, looks
+from adom.page.content import (
+    DARK,
+    DECADE,
+    FLOOR,
+    LETTERS,
+    Content,
+    Figure,
+    Line,
+    Panel,
+    Run,
+    coded,
+    data,
+    letters,
+    looks,
+)
 from adom.plot.style import COLOURS
 from support.made_page import EVIL, WORSE, content, falling, line, run
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from adom.errors import InputError
+from adom.errors import Damaged, InputError
 from adom.paper import ledger
 from adom.paper.runs import TUNE, VERIFY, PaperJob, ReproductionPlan, load_plan, read_outcome
-from adom.util.checked_json import Damaged, read_checked, write_checked
+from adom.util.checked_json import read_checked, write_checked
 from support.damage import attempt, mutants, overwrite
 from support.made import four, panel
 

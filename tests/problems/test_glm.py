@@ -66,8 +66,13 @@ SPLITS = {
 }
 
 
-@pytest.mark.parametrize("way", SPLITS)
-@pytest.mark.parametrize("family", ["gaussian", "logistic", "poisson", "gamma"])
+@pytest.mark.parametrize(
+    ("family", "way"),
+    [
+        *(("gaussian", "even"), ("logistic", "even"), ("poisson", "even"), ("gamma", "even")),
+        *(("logistic", "uneven"), ("gamma", "by-label"), ("poisson", "sparse")),
+    ],
+)
 def test_estimates_and_errors_are_those_of_statsmodels(family, way):
     model, expected = fitted(SPLITS[way](family, TARGETS[family])), reference(family, TARGETS[family])
     table = model.summary()
@@ -140,6 +145,13 @@ def test_penalised_fits_are_those_of_scikit_learn(family):
     assert list(model.summary().columns) == ["estimate"]
     why = {"squared-hinge": "likelihood"}.get(family, "fit without")
     assert why in model.summary().attrs["refused"]
+
+
+def test_without_an_intercept_there_is_no_row_of_it():
+    table = fitted(adom.GLM(X, TARGETS["gaussian"], NODES, intercept=False)).summary()
+    expected = sm.OLS(TARGETS["gaussian"], X).fit()
+    assert list(table.index) == ["x1", "x2", "x3", "x4"]
+    np.testing.assert_allclose(table["std_error"], expected.bse, rtol=1e-7)
 
 
 def test_huber_minimises_its_sum_and_has_no_errors():

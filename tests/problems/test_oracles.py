@@ -9,8 +9,8 @@ import pytest
 import adom
 from adom.errors import InputError
 from adom.problems import oracles
-from adom.problems.oracle_spec import OracleSpec, parse_oracle
 from adom.problems.oracles import ACCURACY, conjugate_gradients, newton
+from adom.run.request import OracleSpec, parse_oracle
 from support.reference import agd_oracle, gd_oracle, logistic_data, logistic_gradient, quadratics
 
 answer = jax.jit(oracles.dual_gradient, static_argnums=0)
@@ -284,5 +284,5 @@ def test_unknown_oracles_are_refused(bad):
 
 
 def test_names_of_oracles_are_read_without_jax_or_numpy():
-    code = "import sys, adom.problems.oracle_spec; print(sorted({'jax', 'numpy', 'scipy'} & set(sys.modules)))"
+    code = "import sys, adom.run.request; print(sorted({'jax', 'numpy', 'scipy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -11,12 +11,11 @@ import pytest
 
 import adom
 from adom.algorithms.base import Method
-from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.problems import loss
 from adom.problems.shifted import Shifted
 from adom.run.ranks.on_ranks import on_one_rank
-from adom.run.request import Request
+from adom.run.request import Request, Stop
 from adom.study.expand import SweepSpec, expand
 from adom.study.jobs import Keys
 from adom.util.programs import program

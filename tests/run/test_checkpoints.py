@@ -9,7 +9,6 @@ import pytest
 import adom
 from adom import native
 from adom.algorithms import Constants
-from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.run.local import graph_layout
 from adom.run.local.graph_layout import flood_rounds
@@ -20,7 +19,7 @@ from adom.run.ranks.checkpoints import FolderLock
 from adom.run.ranks.peers import Ranks
 from adom.run.ranks.rank_rounds import Partition, RankGossip, RankRounds, RowTravel
 from adom.run.recorder import History, Plan, Recorder
-from adom.run.request import Request
+from adom.run.request import Request, Stop
 from support import apart, mpi_program
 
 

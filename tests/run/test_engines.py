@@ -8,11 +8,10 @@ import pytest
 
 import adom
 from adom.algorithms import METHODS
-from adom.dynamics.stop import Stop
 from adom.run.local import jitted
 from adom.run.ranks import on_ranks as distributed
 from adom.run.ranks.rank_rounds import Partition
-from adom.run.request import Request
+from adom.run.request import Request, Stop
 from support import default_xla, mpi_program
 from support.ranks import needs_mpi, run
 

@@ -10,7 +10,7 @@ import pytest
 import adom
 from adom.algorithms import METHODS, method_class
 from adom.networks import delayed, failing, geometric, lossy, noisy, quantised, ring, sparsified
-from adom.run.auto.choice import pilot_for
+from adom.run.auto.pilots import pilot_for
 from adom.run.constants import make_method
 from adom.run.links import as_run
 from adom.util.programs import double_precision

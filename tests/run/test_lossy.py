@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import adom
-from adom.dynamics.stop import Stop
 from adom.run.ranks import on_ranks as distributed
-from adom.run.request import Request
+from adom.run.request import Request, Stop
 from support.ranks import needs_mpi, run
 
 NODES, DIM = 12, 3

@@ -7,10 +7,9 @@ import pytest
 
 import adom
 from adom.algorithms import METHODS, method_class
-from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.run.calls import tuning
-from adom.run.request import Request
+from adom.run.request import Request, Stop
 from support.reference import quadratics
 
 ROUNDS = 150

@@ -9,7 +9,6 @@ import pytest
 
 import adom
 from adom.algorithms import method_class
-from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.networks import (
     DirectedNetwork,
@@ -24,7 +23,7 @@ from adom.networks import (
     windowed,
 )
 from adom.run.ranks.on_ranks import on_one_rank
-from adom.run.request import Request
+from adom.run.request import Request, Stop
 
 NODES, DIM = 6, 2
 

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 import adom
-from adom.dynamics.stop import Stop
 from adom.errors import InputError
 from adom.run.progress import Interrupt
+from adom.run.request import Stop
 from adom.study import jobs as module
 from adom.study.expand import SweepSpec, expand
 from adom.study.jobs import Keys

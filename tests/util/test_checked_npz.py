@@ -7,7 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from adom.util.checked_json import Damaged, read_json
+from adom.errors import Damaged
+from adom.util.checked_json import read_json
 from adom.util.checked_npz import read_npz, unpack, write_npz
 from adom.util.files import open_regular
 from support.damage import mutants

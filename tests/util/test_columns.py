@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import adom
-from adom.page.feed import data
+from adom.page.content import data
 from adom.plot.curves import convergence
 from adom.run.result import Result, load
 from adom.util.columns import ADDING, AXES, BY_LINKS, COLUMNS, MEASURES, METRICS, STATES

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import Damaged
 from ..problems.minimiser import ULP
-from ..util.checked_json import Damaged
 from .auto import Settings
 from .certificate import Certificate, Place
 from .functions import Function, Intercepts

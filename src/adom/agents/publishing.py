@@ -20,10 +20,9 @@ import numpy as np
 
 from ..data.model import Model, load_model, model_from, unnamed
 from ..data.preparing import Agreed
-from ..errors import InputError
+from ..errors import Damaged, InputError
 from ..problems.losses import LOSSES
 from ..util import files
-from ..util.checked_json import Damaged
 from ..util.checked_npz import read_npz, write_npz
 from .agent import Agent
 from .board import Board, topic_of

@@ -26,8 +26,8 @@ METHODS = {
     "push-diging": "push_diging:PushDIGing",
     "msda": "msda:MSDA",
     "opapc": "opapc:OPAPC",
-    "adom+multi": "multi_consensus:ADOMPlusMulti",
-    "acc-gt-multi": "multi_consensus:AccGTMulti",
+    "adom+multi": "adom_plus:ADOMPlusMulti",
+    "acc-gt-multi": "acc_gt:AccGTMulti",
     "newton": "newton:Newton",
 }
 """Name -> file and class. A new method is one file in this folder and one line here."""

@@ -512,6 +512,45 @@ def bare(cls: type[Method], values: Iterable[tuple[str, Any]]) -> Method:
 
 
 @dataclass(frozen=True)
+class MultiConsensus(Method):
+    """A method whose every step takes T rounds of averaging as one; a base to put before the method itself.
+
+    With T = ceil(chi ln 2) these rounds halve all disagreement, so the method sees a network with chi = 2.
+    """
+
+    single: ClassVar[type[Method]]
+    """The method with one round per step."""
+    rounds_per_step = None
+    complexity = "chi kappa^(1/2) log(1/eps), with kappa^(1/2) log(1/eps) gradients"
+
+    T: Number
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]  # the method's own
+        self._require_whole("T")
+
+    @classmethod
+    def theory(cls, constants: Constants) -> Self:
+        """The `theory` of the method with one round per step for chi = 2, and T = ceil(chi ln 2)."""
+        easier, T = halving(constants)
+        return cls(**cls.single.theory(easier).parameters(), T=T)
+
+    @classmethod
+    def unit(cls, constants: Constants) -> Self:
+        """The `unit` parameters of the method with one round per step for chi = 2, and T = ceil(chi ln 2)."""
+        easier, T = halving(constants)
+        return cls(**cls.single.unit(easier).parameters(), T=T)
+
+    def rounds_of_step(self, k: Number) -> Number:
+        """Return T for every step."""
+        return self.T
+
+    def step(self, state: Any, oracle: Oracle, gossip: Gossip) -> tuple[Any, Array]:
+        """T rounds."""
+        return super().step(state, oracle, gossip.windows(self.T))  # (1)
+
+
+@dataclass(frozen=True)
 class Wrapped(Method):
     """A method around another one, whose state is the field `inner` of its own state.
 

@@ -18,10 +18,9 @@ from uuid import uuid4
 from .. import __version__, page
 from ..algorithms import METHODS, Constants, Method, method_class
 from ..algorithms.base import check_class, check_made
-from ..dynamics.stop import Stop
 from ..errors import InputError
 from ..run.calls.solve import solve
-from ..run.request import AUTO
+from ..run.request import AUTO, Stop
 from ..run.user_code import code_of_class, try_steps
 from ..study.execute import Outcome, execute, gpu_wanted, keep_data, keep_run, read_outcome
 from ..study.metrics import metrics

@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from .. import __version__
 from ..errors import InputError, nearest
 from . import error_text, options, output, own_code, ranks
-from .agent import agent
+from .agents import agent, swarm
 from .bench import bench
 from .compare import compare
 from .describe import data, methods, network, verify
@@ -28,7 +28,6 @@ from .report import plot, report
 from .reproduce import ledger, reproduce
 from .solve import solve
 from .split import shard, split
-from .swarm import swarm
 from .sweep import sweep
 
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer carries its own click or uses the one installed

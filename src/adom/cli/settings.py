@@ -10,9 +10,8 @@ from inspect import signature
 from typing import Any
 
 from ..algorithms import METHODS
-from ..dynamics.stop import Stop
 from ..problems.losses import USUAL_MODEL, models
-from ..run.request import AUTO, DTYPES, ENGINES, PROTOCOLS, TUNED
+from ..run.request import AUTO, DTYPES, ENGINES, PROTOCOLS, TUNED, Stop
 from ..util.setting import Tables, described, setting
 
 PARAMETERS = (*PROTOCOLS, AUTO, TUNED)

@@ -79,7 +79,7 @@ def sweep(
 
 def _check(settings: Config, config: Path | None) -> None:
     """Refuse a wrong request before anything is built."""
-    from ..problems.oracle_spec import parse_oracle
+    from ..run.request import parse_oracle
     from . import build
 
     if all(value is None for value in vars(settings.sweep).values()):

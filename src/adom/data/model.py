@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, InputTypeError, shown
+from ..errors import Damaged, InputError, InputTypeError, shown
 from ..problems.limits import as_numbers
 from ..problems.losses import LOSSES, Loss
 from ..problems.samples import as_labels, check_features
 from ..util.arrays import is_sparse
-from ..util.checked_json import Damaged, made_from, read_checked, write_checked
+from ..util.checked_json import made_from, read_checked, write_checked
 from ..util.checks import check_real
 from ..util.files import named, reason
 
@@ -185,7 +185,7 @@ class Model:
         from scipy import stats
 
         check_real("level", level, 0.0, 1.0, "e.g. level=0.95", strict=True)
-        rows = [*self.features, *(["intercept"] if self.provenance.get("intercept", True) else [])]
+        rows = [*self.features, *(["intercept"] if self.inference.get("intercept", True) else [])]
         estimates = np.append(self.coefficients, self.intercept[:, None], axis=1).ravel()[: len(rows)]
         table = pd.DataFrame({"estimate": estimates}, index=pd.Index(rows, name="column"))
         errors = self.inference.get("robust_std_error" if robust else "std_error")

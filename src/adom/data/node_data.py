@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import InputError, nearest, shown
 from ..problems.losses import LOSSES, USUAL_MODEL, models
-from ..problems.samples import regulariser as l2_for
+from ..problems.samples import regulariser
 from ..util.checks import check_real, check_whole
 from ..util.files import content
 from .node_shards import NAME, NodeShard, open_shard, shard_names
@@ -55,6 +55,20 @@ class ModelSettings:
         name, value = next(iter(chosen.items()), (own, 1.0))
         least = 1.0 if name == "kappa" else 0.0
         return name, check_real(name, value, least, float("inf"), f"e.g. {name}=1", strict=True)
+
+    def regulariser(self, samples: int, curvature: float) -> float:
+        """Return l2 for the penalty, given the number of all samples and the largest curvature of a node.
+
+        Examples
+        --------
+        >>> [ModelSettings(**given).regulariser(100, 3.0) for given in ({"C": 0.5}, {"kappa": 4.0})]
+        [0.02, 1.0]
+        >>> ModelSettings(model="ridge", alpha=2.0).regulariser(100, 3.0)
+        0.02
+        """
+        name, value = self.penalty
+        known = {"C": 1 / (value * samples), "alpha": value / samples, "l2": value}
+        return regulariser(curvature, known.get(name), value if name == "kappa" else None)
 
 
 class NodeData(ModelSettings):
@@ -136,16 +150,3 @@ class NodeData(ModelSettings):
         name, value = self.penalty
         words = f"NodeData({str(self.folder)!r}, nodes={self.nodes}, model={self.model!r}, {name}={value:g}"
         return f"{words}{', scale=True' if self.scale else ''}{'' if self.intercept else ', intercept=False'})"
-
-
-def regulariser(penalty: tuple[str, float], samples: int, curvature: float) -> float:
-    """Return l2 for a penalty, given the number of all samples and the largest curvature of a node.
-
-    Examples
-    --------
-    >>> regulariser(("C", 0.5), 100, 3.0), regulariser(("alpha", 2.0), 100, 3.0), regulariser(("kappa", 4.0), 100, 3.0)
-    (0.02, 0.02, 1.0)
-    """
-    name, value = penalty
-    known = {"C": 1 / (value * samples), "alpha": value / samples, "l2": value}
-    return l2_for(curvature, known.get(name), value if name == "kappa" else None)

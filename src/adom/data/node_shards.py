@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, shown
+from ..errors import Damaged, InputError, shown
 from ..problems.limits import LARGEST_DIM
-from ..util.checked_json import Damaged, made_from, read_checked, write_checked
+from ..util.checked_json import made_from, read_checked, write_checked
 from ..util.files import named, reason
 from .model import unnamed
 from .sample_files import Table, label_text, open_table
@@ -29,8 +29,11 @@ from .sample_files import Table, label_text, open_table
 NAME = "shard.json"
 FORMAT = "adom-shard-2"
 NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-ARRAYS = {"dense": ("features", "target"), "sparse": ("values", "indices", "starts", "target")}
-"""Names of the arrays of a layout, each in its own file."""
+ARRAYS = {
+    "dense": {"features": "<f8", "target": "<f8"},
+    "sparse": {"values": "<f8", "indices": "<i4", "starts": "<i8", "target": "<f8"},
+}
+"""Names and types of the arrays of a layout, each in its own file."""
 AT_ONCE = 2**19
 """Numbers that are read at a time, 4 MB."""
 MOST_LABELS = 1000
@@ -256,10 +259,8 @@ def _write_arrays(path: Path, table: Table, folder: Path, node: str) -> Facts:
         for features, labels in table.blocks:
             sparse = hasattr(features, "indptr")
             if not files:
-                types = {"values": "<f8", "indices": "<i4", "starts": "<i8"} if sparse else {"features": "<f8"}
-                files = {
-                    key: _Growing(folder / f"{key}.npy", dtype) for key, dtype in (types | {"target": "<f8"}).items()
-                }
+                types = ARRAYS["sparse" if sparse else "dense"]
+                files = {key: _Growing(folder / f"{key}.npy", dtype) for key, dtype in types.items()}
                 if sparse:
                     files["starts"].add(np.zeros(1, dtype=np.int64))
             if sparse:

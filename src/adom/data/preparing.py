@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InputError, shown
 from ..problems.losses import LOGISTIC, LOSSES, RIDGE, SOFTMAX, USUAL_MODEL, Loss
 from ..problems.samples import largest_curvature, sample_weight
-from .node_data import ModelSettings, regulariser
+from .node_data import ModelSettings
 from .node_shards import MOST_LABELS, NodeShard
 
 if TYPE_CHECKING:  # an agent prepares data without JAX
@@ -250,7 +250,7 @@ def agree(data: ModelSettings, shards: Sequence[NodeShard], links: Links) -> Agr
     agreed = _meet(data, shards, links)
     agreed = _centre(agreed, data, shards, links)
     spread = float(links.everyone(np.array([[_curvature(agreed, shard)] for shard in shards])).max())
-    agreed = replace(agreed, l2=regulariser(data.penalty, agreed.samples, agreed.loss.steepest * spread))
+    agreed = replace(agreed, l2=data.regulariser(agreed.samples, agreed.loss.steepest * spread))
     if not data.intercept or (agreed.loss.centred and not agreed.sparse):
         return agreed  # for centred samples and targets the best intercept is 0
     curvature = max(_bend(agreed, shards, links), RAREST)

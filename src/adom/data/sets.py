@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from ..errors import InputError, nearest
-from ..util.checked_json import Damaged
+from ..errors import Damaged, InputError, nearest
 from ..util.files import cache_dir, kind
 from .text_files import BROKEN, SUFFIXES, unpack_text
 

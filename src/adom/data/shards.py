@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, nearest, shown
+from ..errors import Damaged, InputError, nearest, shown
 from ..problems.limits import LARGEST_DIM
-from ..util.checked_json import Damaged, made_from, read_checked, write_checked
+from ..util.checked_json import made_from, read_checked, write_checked
 from ..util.checks import check_whole
 from ..util.files import content, kind, named, reason
 from ..util.text import format_exact

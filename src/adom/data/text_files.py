@@ -16,9 +16,8 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, shown
+from ..errors import Damaged, InputError, shown
 from ..problems.limits import LARGEST_DIM, check_room, memory
-from ..util.checked_json import Damaged
 from ..util.files import open_regular
 from ..util.text import format_bytes
 

@@ -1,12 +1,7 @@
-"""The numbers by which `parameters="auto"` decides, and the state that its decisions depend on, as plain values.
-
-A trial is a block that assumes a smaller chi than the canaries suggest, judged by the run itself. A canary combines the
-flattest directions of all nodes in one scalar problem. If these directions differ much between nodes, the real problem
-tolerates a smaller chi than its canaries, and only the run can show it.
-"""
+"""The numbers by which `parameters="auto"` decides, and the state that its decisions depend on, as plain values."""
 
 from dataclasses import dataclass, field
-from math import inf, log, sqrt
+from math import inf, sqrt
 from typing import Any, NamedTuple
 
 Array = Any
@@ -72,8 +67,10 @@ class AutoSettings:
     """Time between routine restarts of momentum, in the same unit: more of them would lose more than they gain."""
     glances: int = 8
     """Glances in a quarter where single rounds do not connect the nodes."""
-    glance: int = 16
-    """Rounds between glances at a trial."""
+    higher: float = 3.0
+    """There, growth of the run's steps since the last good state that lasts for two blocks is failure."""
+    warned: int = 3
+    """Powers added after a glance has shown that the run grew."""
     fully: float = 1000.0
     """A column that began with unit size is fully averaged if its spread is at most this many units of rounding."""
     kept: float = 0.5
@@ -84,23 +81,6 @@ class AutoSettings:
     """Growth, as a natural logarithm, that is forgiven in a block too short to show an assumption's rate.
 
     Momentum that sets in moves a canary at constant speed: twice as far by the last quarter as by the second."""
-
-    # Trials
-
-    bolder: int = 3
-    """Powers by which a trial lowers the assumed chi."""
-    pays: float = 1.1
-    """A trial's chi is kept if the run's rate exceeds the rate before it by this factor."""
-    worse: float = 3.0
-    """Growth of the run's steps that ends a trial."""
-    least: int = 7
-    """Lowest power from which a trial starts, chi of 17: below it, little can be gained."""
-    settled: int = 2
-    """Blocks with nearly the same suggestion before a trial; the number doubles after each trial that did not pay."""
-    longest_trial: int = 2048
-    """In blocks of more rounds the run follows its canaries: looks would be too far apart to notice growth."""
-    shortest_trial: int = 512
-    """In blocks of fewer rounds nothing is tried: the canaries' suggestion may still change."""
 
     # Methods that average several rounds per gradient, whose chi is measured
 
@@ -172,61 +152,6 @@ class Block:
 
 
 @dataclass
-class Trials:
-    """State of the trials of a run."""
-
-    wait: int
-    """Blocks with nearly the same suggestion before the next trial."""
-    bold: int = 0
-    """Powers below the canaries' suggestion that have paid."""
-    trying: bool = False
-    suggested: int = 0
-    """By the canaries, in the last block."""
-    calm: int = 0
-    """Successive blocks with nearly the same suggestion."""
-    rate: float = 0.0
-    """Of the run, before the trial."""
-    step: float = inf
-    """The run's longest step at the end of the last block."""
-    clock: int = 0
-    """The last round of that block."""
-    jump: float = 0.0
-    """The longest step at a trial's first glance: restarts jump, farther with a smaller chi."""
-    wild: bool = False
-    """Whether a glance has shown that the run grows."""
-
-    @property
-    def own_way(self) -> bool:
-        """Whether the run assumes a smaller chi than its canaries suggest."""
-        return self.trying or self.bold > 0
-
-    def next(
-        self, rules: AutoSettings, suggested: int, step: float, clock: int, rounds: int, *, back: bool, may: bool
-    ) -> int:
-        """Return the power to assume, given the canaries' suggestion and the longest step in a block's last quarter.
-
-        `back`: the run returns to its last good state. `may`: whether a new trial may start.
-        """
-        known = 0 < step < inf and 0 < self.step < inf  # in a block without links nothing moves
-        rate = log(self.step / step) / max(1, clock - self.clock) if known else 0.0
-        if self.trying:
-            paid = not back and rate > rules.pays * max(self.rate, 0.0)
-            self.trying, self.calm = False, 0
-            self.bold, self.wait = (
-                (self.bold + rules.bolder, 0) if paid else (self.bold, max(rules.settled, 2 * self.wait))
-            )
-        elif back:
-            self.bold, self.calm = max(0, self.bold - rules.bolder), 0
-        else:
-            self.calm = self.calm + 1 if abs(suggested - self.suggested) <= 1 else 0
-        gains = suggested - self.bold >= rules.least
-        if may and not back and rounds >= rules.shortest_trial and self.calm >= self.wait and gains:
-            self.trying, self.rate = True, rate
-        self.suggested, self.step, self.clock, self.jump, self.wild = suggested, step, clock, 0.0, False
-        return max(0, suggested - self.bold - rules.bolder * self.trying)
-
-
-@dataclass
 class AutoState:
     """All that decisions depend on: where a run is in its search. Two runs with equal states decide alike."""
 
@@ -237,7 +162,6 @@ class AutoState:
     window: list[int]
     """The powers that canaries assume."""
     block: Block
-    trials: Trials
     waiting: bool = False
     """Whether the run is careful until the nodes have agreed: that takes longer than the block, or the run grew."""
     agreement: int = 0

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..algorithms import Constants, Method
 from ..algorithms.base import bare, made
-from .auto_state import SETTINGS, AutoSettings, AutoState, Block, Decision, Trials
+from .auto_state import SETTINGS, AutoSettings, AutoState, Block, Decision
 
 Array = np.ndarray
 UNMOVED = 1e-9
@@ -47,8 +47,6 @@ class Policy:
         lambda_min_plus is unknown and set to lambda_max.
     plain : bool
         Whether plain descent is among the assumptions.
-    tries : bool
-        Whether the run itself tries bolder assumptions than its canaries suggest.
     apart : int
         Rounds in which all nodes hear of each other, if single rounds do not connect them; else 0. Every quarter of a
         block then has as many rounds, and every run is careful at first.
@@ -60,7 +58,6 @@ class Policy:
         cls: type[Method],
         constants: Constants,
         plain: bool = False,
-        tries: bool = False,
         apart: int = 0,
         rules: AutoSettings = SETTINGS,
     ) -> None:
@@ -68,14 +65,11 @@ class Policy:
         self.constants = constants
         self._flat = fails_where_flat(cls, constants)
         self._plain = [rules.most] if plain else []
-        self._tries, self._apart, self._shortest = tries, apart > 0, max(rules.first_block, 4 * apart)
+        self._apart, self._shortest = apart > 0, max(rules.first_block, 4 * apart)
         power = self.careful if plain or apart else rules.start
         window = [*rules.first, *self._plain]
-        self.state = AutoState(power, rules.start, window, Block(self._shortest), self._no_trials())
+        self.state = AutoState(power, rules.start, window, Block(self._shortest))
         self._methods: dict[tuple[Constants, int], Method] = {}
-
-    def _no_trials(self) -> Trials:
-        return Trials(wait=self.rules.settled)
 
     # What the run and its canaries assume
 
@@ -144,10 +138,10 @@ class Policy:
 
     def recall(self, facts: dict[str, Any]) -> None:
         """Restore what `facts` returned."""
-        block, trials = Block(**facts["block"]), Trials(**facts["trials"])
+        block = Block(**facts["block"])
         block.tops = [np.array(top, dtype=float) for top in block.tops]
         before = {int(power): float(rate) for power, rate in facts["before"]}
-        self.state = AutoState(**{**facts, "block": block, "trials": trials, "before": before})
+        self.state = AutoState(**{**facts, "block": block, "before": before})
 
     # Looks within a block
 
@@ -163,32 +157,21 @@ class Policy:
 
     @property
     def glance(self) -> int:
-        """Rounds until the next glance: few in a trial; else a quarter, or a part of it where nodes are apart."""
-        if self.state.trials.trying:
-            return min(self.quarter, self.rules.glance)
+        """Rounds until the next glance: a quarter, or a part of it where nodes are apart."""
         return max(2, self.quarter // self.rules.glances) if self._apart else self.quarter
 
     def wild(self, step: float) -> bool:
         """Return whether a block must end at once, given the run's longest step since the last look.
 
-        A trial must, and any block where single rounds do not connect the nodes: there it is long, and canaries that
-        start from one round's few links show too little at first.
+        It may where single rounds do not connect the nodes: there it is long, and canaries that start from one round's
+        few links show too little at first.
         """
-        state, trials, most = self.state, self.state.trials, self.rules.most_growth(self.constants.kappa)
-        if self._apart and state.block.steps and not trials.trying:
-            known = max(state.block.steps[0], state.good_step if np.isfinite(state.good_step) else 0.0)
-            state.grown = not step <= most * known
-            return state.grown
-        if trials.trying:
-            expected = max(trials.step, trials.jump) if trials.jump else most * trials.step
-            trials.jump, trials.wild = trials.jump or step, not step <= self.rules.grown * expected
-        return trials.wild
-
-    @property
-    def _worse(self) -> bool:
-        """Whether a trial must end; its first quarter does not count, since a new start jumps."""
-        trials, steps = self.state.trials, self.state.block.steps
-        return trials.wild or (trials.trying and len(steps) > 1 and not steps[-1] <= self.rules.worse * trials.step)
+        state = self.state
+        if not self._apart or not state.block.steps:
+            return False
+        known = max(state.block.steps[0], state.good_step if np.isfinite(state.good_step) else 0.0)
+        state.grown = not step <= self.rules.most_growth(self.constants.kappa) * known
+        return state.grown
 
     def see(self, tops: Array, step: float, at_rest: bool = False, fully: bool = False) -> bool:
         """Record each canary's largest |answer| and the run's longest step; return whether the block is over.
@@ -203,9 +186,9 @@ class Policy:
         if len(block.tops) == 1 and not state.begun:
             state.begun, state.perfect = True, fully
             return state.perfect
-        if state.grown or self._worse:
+        if state.grown:
             return True
-        if len(block.tops) == 1 or state.trials.own_way or state.power not in state.window:
+        if len(block.tops) == 1 or state.power not in state.window:
             return len(block.tops) == 4
         own = state.window.index(state.power)
         first, last = block.tops[0][own].max(), block.tops[-1][own].max()
@@ -228,7 +211,7 @@ class Policy:
     def decide(self, clock: int, flattest: float, steepest: float, left: float = inf) -> Decision:
         """Return what to do, given the least and the greatest curvature of any node; begin the next block.
 
-        `left` is how many rounds remain: no trial starts that could not be undone in time.
+        `left` is how many rounds remain: where nodes are apart, a run that could not undo growth in time is careful.
         """
         rules, state, block = self.rules, self.state, self.state.block
         waited, state.waiting = state.waiting, False
@@ -239,16 +222,14 @@ class Policy:
         seen = self._rates(flattest, steepest)
         power, why = self._suggested(seen, clock)
         own, step = self._own_rate(seen), block.steps[-1]
-        worse = self._worse
         if state.returned:  # the last good state needs steps this long, even if its last ones were shorter
             state.good_step = max(state.good_step, block.steps[0])
         if self._apart and state.good_step == inf and (state.power in state.window or self._cls.oracle == "dual"):
             state.good_step = block.steps[0]  # the start is a good state; a dual method's first step is long
-        back = self._grew(own, steepest / flattest) or worse
+        back = self._grew(own, steepest / flattest)
         if back:
             state.high_step = 0.0
-            known = power if len(block.tops) > 1 else state.trials.suggested  # after one look canaries show nothing
-            power = known if worse else max(power, state.centre + (rules.bolder if state.grown else 1))
+            power = max(power, state.centre + (rules.warned if state.grown else 1))
             why = "the run grew: back to the last good state"
         early = self._apart and state.power not in state.window  # the steps of a far greater chi tell nothing
         good = not back and bool(own > 0) and step < state.good_step and not early
@@ -260,10 +241,8 @@ class Policy:
         self.begin(min(max(0, power), rules.most), rounds)
         if not back and seen.plain > max(rules.plain_ahead * seen.rates.max(), rules.plain_shown / seen.span):
             state.power, why = rules.most, "plain descent is faster than any momentum"
-        if self._try(block, clock, left, back=back):
-            good, why = True, "a trial: a smaller chi than the canaries suggest"
         if self._apart and back and left <= state.block.rounds + state.agreement:
-            state.power = self.careful  # growth could not be undone in time
+            state.power = self.careful
         state.good_step = step if good else state.good_step
         state.rested = clock if rest else state.rested
         state.returned = back
@@ -274,22 +253,10 @@ class Policy:
         state, steps = self.state, self.state.block.steps
         step, most = steps[-1], self.rules.most_growth(kappa) * state.good_step
         grew = not step <= most or (own < 0 and step > self.rules.risen * steps[0])
-        high = self._apart and step > self.rules.worse * state.good_step
+        high = self._apart and step > self.rules.higher * state.good_step
         slowly = high and step > state.high_step > 0  # two blocks in a row, the second one higher
         state.high_step = step if high else 0.0
         return bool(grew) or state.grown or slowly
-
-    def _try(self, ended: Block, clock: int, left: float, *, back: bool) -> bool:
-        """Begin, go on or end trials after a block; return whether the next block is a trial."""
-        rules, state = self.rules, self.state
-        long = state.block.rounds > rules.longest_trial
-        if not self._tries or state.perfect or state.power == rules.most or long:
-            state.trials = self._no_trials()
-            return False
-        may = not ended.at_rest and left > state.block.rounds + 2 * state.agreement
-        about = (state.power, ended.steps[-1], clock, ended.rounds)
-        state.power = state.trials.next(rules, *about, back=back, may=may)
-        return state.trials.trying
 
     def _rates(self, flattest: float, steepest: float) -> _Seen:
         """Return the rates that the block's canaries have shown."""
@@ -328,19 +295,19 @@ class Policy:
         return state.window[best] + (0 if sure else 1) + caution, "its canaries died fastest"
 
     def _own_rate(self, seen: _Seen) -> float:
-        """Return the rate of the run's own canaries; the best rate if the run does not follow its canaries."""
+        """Return the rate of the run's own canaries; the best rate if it has none."""
         state = self.state
         if self.is_plain(state.power):
             return seen.plain
         powers = state.window[: len(seen.rates)]
-        if state.power in powers and not state.trials.own_way:
+        if state.power in powers:
             return float(seen.rates[powers.index(state.power)])
         return float(seen.rates.max())
 
     def excuse(self, clock: int) -> None:
         """Forget earlier steps, so that a run whose functions have changed may grow."""
         state = self.state
-        state.progress, state.least_step, state.good_step, state.trials = clock, inf, inf, self._no_trials()
+        state.progress, state.least_step, state.good_step = clock, inf, inf
         state.block.steps = state.block.steps[-1:] * len(state.block.steps)
 
     def forget(self, clock: int) -> None:

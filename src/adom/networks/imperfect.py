@@ -21,6 +21,8 @@ LATEST = 1000
 """The longest delay, in rounds."""
 FINEST = 32
 """The most bits per number."""
+FEWEST = 1e-9
+"""The smallest share of numbers; every message has one number at least."""
 LOUDEST = 1e150
 """The largest standard deviation of noise."""
 CHOICES = ("largest", "random")
@@ -194,7 +196,7 @@ def sparsified(network: Network, keep: float, choice: str = "largest", feedback:
     ----------
     network : Network
     keep : float
-        The share of numbers that is sent, rounded up to whole numbers.
+        The share of numbers that is sent, at least 1e-9, rounded up to whole numbers.
     choice : {"largest", "random"}
         "largest" sends the largest numbers with their places. With "random", both ends of a link draw the same places
         from one seed. Without feedback each number is then gossiped on a share of the links only, so chi counts as
@@ -209,7 +211,7 @@ def sparsified(network: Network, keep: float, choice: str = "largest", feedback:
     >>> sparsified(ring(4), 0.1, "random", feedback=False).chi
     20.0
     """
-    keep = check_real("keep", keep, 0, 1, "it is the share of numbers that are sent, e.g. keep=0.1", strict=True)
+    keep = check_real("keep", keep, FEWEST, 1, "it is the share of numbers that are sent, e.g. keep=0.1")
     if not isinstance(choice, str) or choice not in CHOICES:
         raise InputError(f"choice must be one of {', '.join(CHOICES)}, got {shown(choice)}; e.g. choice='largest'")
     seed = seed_number(seed)

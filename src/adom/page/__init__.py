@@ -19,8 +19,7 @@ from .. import __version__
 from ..errors import InputError, how_to_install
 from ..util.cards import escaped
 from ..util.files import atomic
-from .content import Content
-from .feed import data
+from .content import Content, data
 
 SCRIPTS = ("decode.js", "dom.js", "plots.js", "curves.js", "profiles.js", "motion.js", "runs.js", "main.js")
 """Parts of the page's script, in order."""

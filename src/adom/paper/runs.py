@@ -16,10 +16,10 @@ from typing import Any
 
 from .. import __version__
 from ..algorithms import method_class
-from ..errors import InputError, shown
+from ..errors import Damaged, InputError, shown
 from ..study.execute import Outcome
 from ..study.execute import read_outcome as read_kept
-from ..util.checked_json import Damaged, read_checked, write_checked
+from ..util.checked_json import read_checked, write_checked
 from ..util.files import reason
 
 FORMAT = "adom-reproduction-1"

@@ -9,7 +9,6 @@ import numpy as np
 
 from .. import networks
 from ..algorithms import Method, method_class
-from ..dynamics.stop import Stop
 from ..errors import InputError
 from ..networks import Network
 from ..problems.linear_model import LogisticRegression
@@ -17,7 +16,7 @@ from ..run.calls.solve import solve
 from ..run.calls.theory import verify
 from ..run.calls.tuning import Stages, transferred, tune
 from ..run.constants import make_method
-from ..run.request import AUTO, Request
+from ..run.request import AUTO, Request, Stop
 from ..study.execute import keep_data, keep_run
 from ..util.checked_json import read_checked
 from .runs import TUNE, VERIFY, PaperJob

@@ -320,7 +320,7 @@ class GLM(LinearModel):
         """
         (A, y, offset, weights), loss = self._observed(), self.loss
         count, left = len(y), len(y) - self.dim
-        facts: dict[str, Any] = {"samples": count, "nodes": self.nodes}
+        facts: dict[str, Any] = {"samples": count, "nodes": self.nodes, "intercept": self.intercept}
         if loss.variance is None or loss.deviance is None or loss.constant is None:
             return {**facts, "refused": f"{loss.name} is not the loss of a likelihood, from which errors are computed"}
         t = A @ x + offset

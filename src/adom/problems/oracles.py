@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from .minimiser import ACCURACY, NEAR_ROUNDING, SHORTEST, far_enough
-from .oracle_spec import OracleSpec
 
 if TYPE_CHECKING:
+    from ..run.request import OracleSpec
     from .base import Problem
 
 Array = Any
@@ -91,7 +91,7 @@ class Memory(NamedTuple):
     newton: NewtonMemory | None = None  # for `auto` only
 
 
-def start(problem: "Problem", zeros: Array, spec: OracleSpec, nodes: int | None = None) -> Memory:
+def start(problem: "Problem", zeros: Array, spec: "OracleSpec", nodes: int | None = None) -> Memory:
     """Return the memory that the first round starts from.
 
     `nodes` is the number of all the network's nodes, by default that of the problem, which may have only some of them.
@@ -109,7 +109,7 @@ def start(problem: "Problem", zeros: Array, spec: OracleSpec, nodes: int | None 
     return memory._replace(newton=NewtonMemory(*vectors, nothing(rows), nothing(rows), inverse))
 
 
-def dual_gradient(spec: OracleSpec, problem: "Problem", memory: Memory, z: Array) -> Memory:
+def dual_gradient(spec: "OracleSpec", problem: "Problem", memory: Memory, z: Array) -> Memory:
     """Evaluate the oracle at z; return the new memory, whose `x` is the answer."""
     if spec.kind == "exact" or (spec.kind == "auto" and problem.closed_form):
         x, spent = problem.exact_dual_gradient_rows(z, memory.x)

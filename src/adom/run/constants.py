@@ -75,7 +75,7 @@ def assumed(true: Constants, mu: float = 1.0, L: float = 1.0, chi: float = 1.0) 
 def outside(cls: type[Method], network: Network | DirectedNetwork, window: int = 1) -> str:
     """Describe the assumptions of a method's proof that a network violates; "" if there are none.
 
-    With a `window` of more than one round (`adom.run.windows`), single rounds need not connect the nodes. No proof
+    With a `window` of more than one round (`InWindows`), single rounds need not connect the nodes. No proof
     covers imperfect links. A method without a proof has no assumptions.
     """
     if cls.needs is None:
@@ -90,9 +90,19 @@ def outside(cls: type[Method], network: Network | DirectedNetwork, window: int =
     return f"proved for {', and for '.join(asked)}" if asked else ""
 
 
-def check_pair(problem: Any, network: Any, cls: type[Method] | None = None) -> None:
-    """Refuse a problem and a network that do not fit together, and those that a method is not for, if it is given."""
-    if not isinstance(problem, Problem) and not hasattr(problem, "open"):  # adom.Shards, NodeData
+def check_pair(problem: Any, network: Any, cls: type[Method] | None = None, *, apart: bool = False) -> None:
+    """Refuse a problem and a network that do not fit together, and those that a method is not for, if it is given.
+
+    Refuse data that lie apart too (`adom.Shards`, `NodeData`), unless `apart`.
+    """
+    lies_apart = not isinstance(problem, Problem) and hasattr(problem, "open") and hasattr(problem, "nodes")
+    if lies_apart and not apart:
+        whole = ", or take the problem of all samples, .whole()" if hasattr(problem, "whole") else ""
+        raise InputTypeError(
+            f"problem must be held in memory here, got {type(problem).__name__}, whose samples lie apart; "
+            f"give it to adom.solve{whole}"
+        )
+    if not isinstance(problem, Problem) and not lies_apart:
         swapped = isinstance(problem, Network | DirectedNetwork)
         raise InputTypeError(
             f"problem must be an adom problem such as adom.LogisticRegression(...), got {type(problem).__name__}"

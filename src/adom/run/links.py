@@ -8,7 +8,7 @@ exchanges of messages that arrived (`adom.run.local.gossip.LossyGossip`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +16,17 @@ import numpy as np
 
 from ..algorithms import Gossip, Method, Oracle, method_class
 from ..algorithms.base import Wrapped, plain
-from ..dynamics.healing import Healing, healing
 from ..errors import InputError
 from ..networks import DirectedNetwork, LossyNetwork, Network
 from ..networks.edges import codes_of
 from ..networks.lossy import Channel, draws
 from ..problems.base import Problem
+from ..problems.limits import check_memory
 from ..problems.minimiser import minimum_of
 from .constants import in_windows
+
+if TYPE_CHECKING:
+    from ..dynamics.healing import Healing
 
 Array = Any
 
@@ -228,7 +231,7 @@ class OnLossyLinks(Wrapped):
     def step(self, state: LossyState, oracle: Oracle, gossip: Gossip) -> tuple[LossyState, Array]:
         """Make one step of the method, then repair the conserved parts by the ledgers."""
         network: Any = gossip
-        lossy, rule = network.lossy, Healing(*self.rule)
+        lossy, rule = network.lossy, self.rule
         inner, ledger = self._without_the_gone(state, lossy)
         parts, columns = ledger.shape[2:]
         lossy.carried, lossy.copies, lossy.late = parts * columns, state.copies, state.late
@@ -251,7 +254,7 @@ class OnLossyLinks(Wrapped):
         present = links.present[links.epoch(lossy.clock)]
         if ledger.shape[2]:
             left = jnp.where(lossy.up[:, None, None], ledger, 0)
-            inner = Healing(*self.rule).change(inner, links.at_nodes(left - ledger, present.shape[0]))
+            inner = self.rule.change(inner, links.at_nodes(left - ledger, present.shape[0]))
             ledger = left
 
         def back(now: Array, then: Array) -> Array:
@@ -272,7 +275,7 @@ def replanted(method: Method, state: Any, fresh: Any, at_ends: Any) -> Any:
     inner = jax.tree.map(joined, old, fresh)
     if not isinstance(state, LossyState) or not isinstance(method, OnLossyLinks):
         return inner
-    rule = Healing(*(array[..., -columns:] for array in method.rule))
+    rule = method.rule._make(array[..., -columns:] for array in method.rule)
     entries = rule.of(at_ends).reshape(*state.ledger.shape[:3], columns)
     return state._replace(inner=inner, ledger=state.ledger.at[..., -columns:].set(entries))
 
@@ -285,7 +288,7 @@ def rested(method: Method, state: Any) -> Any:
     parts, columns = state.ledger.shape[2:]
     ledger = state.ledger
     if parts:
-        rule = Healing(*method.rule)
+        rule = method.rule
         entries = ledger.reshape(-1, parts, columns)
         fields = rule.fields(entries)
         due = at_rest(type(state.inner)(*(fields[:, i] for i in range(fields.shape[1]))))
@@ -293,8 +296,19 @@ def rested(method: Method, state: Any) -> Any:
     return state._replace(inner=at_rest(state.inner), ledger=ledger)
 
 
+MATRICES = 12
+"""How many matrices a node has in memory at once in a step that uses Hessians."""
+
+
 def as_run(method: Method, network: Network | DirectedNetwork, dim: int, first: int = 0, end: int = -1) -> Method:
     """Return the method for nodes first, ..., end - 1 of a network, with windows and ledgers if needed."""
+    rows, width = (network.nodes if end < 0 else end) - first, method.width(dim)
+    if width > dim:
+        check_memory(
+            f"{rows} nodes with matrices of {dim} x {dim} take",
+            MATRICES * 8.0 * rows * dim**2,
+            f"{plain(method).title} is for few coordinates: take a method that exchanges vectors, e.g. NIDS",
+        )
     return with_ledgers(in_windows(method, network), network, dim, first, end)
 
 
@@ -304,7 +318,7 @@ def serving(network: LossyNetwork) -> str:
     return "NIDS" if network.channel.mean_delay < latest else "ADOM with parameters='theory'"
 
 
-def rule_on(method: Method, network: LossyNetwork) -> Healing:
+def rule_on(method: Method, network: LossyNetwork) -> "Healing":
     """Return a method's conserved parts; refuse a method that cannot run on these links with any parameters."""
     inner, late = plain(method), network.channel.delay
     if late and network.window > 1 and not inner.singly:
@@ -317,6 +331,8 @@ def rule_on(method: Method, network: LossyNetwork) -> Healing:
             f"{inner.title} pushes shares along directed links and has no repair rule for imperfect ones; "
             f"take e.g. {serving(network)}"
         )
+    from ..dynamics.healing import healing
+
     rule = healing(inner, network.lambda_max, serving(network))
     if late and inner.rounds_per_step != 1:
         raise InputError(
@@ -338,7 +354,8 @@ def with_ledgers(method: Method, network: Network | DirectedNetwork, dim: int, f
         return method
     rule, channel = rule_on(method, network), network.channel
     if not network.loss.healing:
-        rule = Healing(rule.kept[:0], rule.onward[:0, :0], rule.taken[:0], rule.lift[:, :0])
+        nothing = {"kept": rule.kept[:0], "onward": rule.onward[:0, :0]}
+        rule = rule._replace(**nothing, taken=rule.taken[:0], lift=rule.lift[:, :0])
     links = len(local_pairs(network, first, network.nodes if end < 0 else end))
     vectors = rule.taken.shape[1]
     size = 2 * links * (rule.parts + 2 * channel.feedback * vectors) * method.width(dim) * 8

@@ -17,10 +17,10 @@ from ..algorithms import Method
 from ..algorithms.base import plain
 from ..dynamics.endings import LOST, judge
 from ..networks import DirectedNetwork, Network
-from ..problems.oracle_spec import OracleSpec
 from ..util.columns import COLUMNS as DESCRIBED
 from ..util.columns import STATES
 from .constants import outside, window_of
+from .request import OracleSpec
 from .result import Result
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Settings of a run, checked in one place for `adom.solve`, the command line and settings files.
+"""Settings of a run and where it stops, checked in one place for `adom.solve`, the command line and settings files.
 
 Nothing here loads JAX or NumPy.
 """
@@ -10,10 +10,8 @@ from typing import Any
 
 from ..algorithms import Constants, Method, method_class
 from ..algorithms.base import check_class, check_numbers, made, plain
-from ..dynamics.stop import Stop
 from ..errors import InputError, InputTypeError, nearest
-from ..problems.oracle_spec import OracleSpec, parse_oracle
-from ..util.checks import check_whole, is_number
+from ..util.checks import check_real, check_whole, is_number
 
 PROTOCOLS = ("theory", "unit")
 AUTO = "auto"
@@ -22,6 +20,80 @@ TUNED = "tuned"
 """The protocol that finds parameters by running candidates."""
 ENGINES = ("local", "mpi")
 DTYPES = ("float64", "float32")
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a run stops: at the squared error `tol`, or at `rtol` times that of starting at 0; neither for no limit.
+
+    `adom.solve`, `compare`, `sweep` and settings files make one of what they were given, and pass it on whole.
+    """
+
+    tol: float | None = None
+    rtol: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.tol is not None and not (is_number(self.tol) and 0 < self.tol < inf):
+            raise InputError(f"tol must be a positive number or None, got {self.tol!r}; it bounds the squared error")
+        if self.rtol is None:
+            return
+        check_real("rtol", self.rtol, 0.0, 1.0, "e.g. rtol=1e-6", strict=True)
+        if self.tol is not None:
+            raise InputError(f"rtol={self.rtol!r} and tol={self.tol!r} exclude each other; give one")
+
+    def error(self, problem: Any) -> float | None:
+        """Return the squared error at which a run on this problem stops, or None."""
+        if self.rtol is None:
+            return self.tol
+        if not hasattr(problem, "solution"):
+            raise InputError(
+                f"rtol={self.rtol!r} needs a problem that knows its solution, got {type(problem).__name__}; give tol"
+            )
+        return float(self.rtol) * start_error(problem) or None
+
+
+def start_error(problem: Any) -> float:
+    """Return the squared distance from 0 to the solution, summed over nodes."""
+    return float(problem.nodes * (problem.solution() ** 2).sum())
+
+
+@dataclass(frozen=True)
+class OracleSpec:
+    """The kind of oracle and its number of inner steps, 0 if the oracle decides itself."""
+
+    kind: str
+    steps: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.steps}" if self.steps else self.kind
+
+
+def parse_oracle(oracle: Any) -> OracleSpec:
+    """Read "exact", "auto", ("gd", T), ("agd", T) or the text forms "gd:T", "agd:T".
+
+    Examples
+    --------
+    >>> parse_oracle(("gd", 1)), str(parse_oracle("agd:3"))
+    (OracleSpec(kind='gd', steps=1), 'agd:3')
+    """
+    if isinstance(oracle, OracleSpec):
+        return oracle
+    kind, steps = oracle, None
+    if isinstance(oracle, str) and ":" in oracle:
+        kind, _, text = oracle.partition(":")
+        steps = int(text) if text.isdecimal() and len(text) < 10 else text
+    elif isinstance(oracle, tuple | list) and len(oracle) == 2:
+        kind, steps = oracle
+    if kind in ("exact", "auto") and steps is None:
+        return OracleSpec(kind)
+    if kind in ("gd", "agd") and isinstance(steps, int) and not isinstance(steps, bool) and steps >= 1:
+        return OracleSpec(kind, steps)
+    raise InputError(
+        f"unknown oracle {oracle!r}; use 'exact', 'auto', ('gd', T) or ('agd', T) with a whole number T >= 1; "
+        "on the command line exact, auto, gd:T or agd:T"
+    )
+
+
 NO_STOP = Stop()
 
 

@@ -15,10 +15,9 @@ import numpy as np
 
 from ..algorithms import NEEDS
 from ..dynamics.endings import LOST
-from ..errors import InputError, InputTypeError, shown
+from ..errors import Damaged, InputError, InputTypeError, shown
 from ..problems.samples import weighting_text
 from ..util.cards import card, curve
-from ..util.checked_json import Damaged
 from ..util.checked_npz import read_npz, write_npz
 from ..util.columns import COLUMNS, MEASURES, METRICS, STATES
 from ..util.files import atomic, named, reason

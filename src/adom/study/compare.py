@@ -12,15 +12,13 @@ import jax
 import numpy as np
 
 from ..algorithms import COMPARED, METHODS
-from ..dynamics.stop import Stop
 from ..errors import InputError
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
-from ..problems.oracle_spec import parse_oracle
-from ..run.auto.choice import check_findable
+from ..run.auto.pilots import check_findable
 from ..run.constants import check_pair, make_method
 from ..run.links import as_run
-from ..run.request import AUTO, TUNED, Request, check_budget
+from ..run.request import AUTO, TUNED, Request, Stop, check_budget, parse_oracle
 from ..run.result import Result
 from ..run.user_code import try_own
 from ..util.checks import check_whole

@@ -25,9 +25,9 @@ from typing import IO, Any, Self
 import numpy as np
 
 from ..dynamics.endings import FINISHED
-from ..errors import InputError
+from ..errors import Damaged, InputError
 from ..run.result import Result, load
-from ..util.checked_json import Damaged, read_checked, write_checked
+from ..util.checked_json import read_checked, write_checked
 from ..util.files import kind, reason
 from ..util.text import format_duration
 

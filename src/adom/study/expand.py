@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..algorithms import Method
-from ..dynamics.stop import Stop
 from ..errors import InputError, InputTypeError, nearest
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
-from ..problems.oracle_spec import parse_oracle
 from ..run.constants import ASSUMED, assumed, check_pair, constants, make_method
-from ..run.request import AUTO, TUNED, check_budget, method_from
+from ..run.request import AUTO, TUNED, Stop, check_budget, method_from, parse_oracle
 from ..run.result import protocol_text
 from ..util.checks import is_number
 from .instances import Instance, read_instances
@@ -92,7 +90,7 @@ class SweepMember(Job):
         Examples
         --------
         >>> import adom
-        >>> from adom.dynamics.stop import Stop
+        >>> from adom.run.request import Stop
         >>> problem = adom.Quadratic([[[1.0]], [[2.0]]], [[1.0], [0.0]])
         >>> spec = SweepSpec(factors={"eta": [0.5]}, assume={"chi": 2.0})
         >>> expand(problem, adom.networks.path(2), spec, 10, Stop())[0].text

@@ -23,7 +23,6 @@ from .. import __version__
 from ..algorithms import Method
 from ..algorithms.base import made, plain
 from ..dynamics.endings import FINISHED
-from ..dynamics.stop import Stop
 from ..errors import InputError, without_remedy
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
@@ -31,7 +30,7 @@ from ..run.calls.solve import solve, solve_many
 from ..run.constants import assumed, make_method, unspectral
 from ..run.local.backend import batches
 from ..run.progress import Progress
-from ..run.request import AUTO, TUNED, Request
+from ..run.request import AUTO, TUNED, Request, Stop
 from ..run.result import Result, load
 from ..run.user_code import try_steps, user_code
 from ..util.files import make_folder

@@ -7,8 +7,7 @@ from typing import Any
 
 from ..algorithms import METHODS, Method
 from ..errors import InputError, InputTypeError, nearest
-from ..problems.oracle_spec import parse_oracle
-from ..run.request import AUTO, method_type
+from ..run.request import AUTO, method_type, parse_oracle
 from ..run.result import Result
 
 

@@ -14,9 +14,8 @@ from ..algorithms import Method, method_class
 from ..errors import InputError
 from ..networks import LossyNetwork, Network
 from ..problems.base import Problem
-from ..problems.oracle_spec import OracleSpec, parse_oracle
 from ..run.progress import Progress
-from ..run.request import AUTO
+from ..run.request import AUTO, OracleSpec, parse_oracle
 from ..run.result import Result
 
 NODES = 100
@@ -164,7 +163,7 @@ def _run(
     found: bool,
 ) -> list[Frame]:
     """Run the method and return evenly spaced frames; if `found`, choose parameters on the way as "auto" does."""
-    from ..run.auto.choice import pilot_for
+    from ..run.auto.pilots import pilot_for
     from ..run.driver import chunks
     from ..run.links import as_run
     from ..run.local.backend import observe_iterate

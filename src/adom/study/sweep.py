@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dynamics.stop import Stop
 from ..errors import InputError
 from ..run.recorder import recorded_chi
-from ..run.request import Request
+from ..run.request import Request, Stop
 from ..run.result import Result
 from ..util.cards import card, grid
 from ..util.checks import check_whole

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from ..errors import shown
+from ..errors import Damaged, shown
 from .files import atomic, open_regular
 from .text import json_ready
 
@@ -25,17 +25,6 @@ MOST_TEXT = 2**26
 """Most characters of JSON that are read."""
 MOST_DEPTH = 64
 TYPES = {int: "a whole number", float: "a finite number", str: "text", bool: "true or false"}
-
-
-class Damaged(ValueError):  # noqa: N818  # describes the file
-    """A file does not hold what was written, or claims too much; the message gives the reason in a few words.
-
-    `value` is the one of a wrong type, if there is one.
-    """
-
-    def __init__(self, message: str, value: Any = None) -> None:
-        super().__init__(message)
-        self.value = value
 
 
 def write_checked(path: str | os.PathLike[str], content: dict[str, Any]) -> Path:

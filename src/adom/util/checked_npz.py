@@ -21,7 +21,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from .checked_json import Damaged, read_json
+from ..errors import Damaged
+from .checked_json import read_json
 from .files import atomic, open_regular
 
 ABOUT = "provenance"

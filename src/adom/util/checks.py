@@ -30,19 +30,17 @@ def check_whole(name: str, value: Any, least: int = 1, remedy: str = "", most: i
     Traceback (most recent call last):
     adom.errors.InputError: rounds must be a whole number of at least 1, got 0; e.g. rounds=100
     """
-    remedy = remedy or f"e.g. {name}={max(least, 100)}"
-    rule = f"{name} must be a whole number of at least {least}, got {shown(value)}; {remedy}"
-    if isinstance(value, bool):
-        raise InputTypeError(rule)
     try:
-        number = operator.index(value)
+        number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
-        raise InputTypeError(rule) from None
-    if number < least:
-        raise InputError(rule)
-    if number > most:
+        number = None
+    if number is not None and least <= number <= most:
+        return number
+    remedy = remedy or f"e.g. {name}={max(least, 100)}"
+    if number is not None and number > most:
         raise InputError(f"{name} must be at most {most}, got {shown(value)}; {remedy}")
-    return number
+    kind = InputTypeError if number is None else InputError
+    raise kind(f"{name} must be a whole number of at least {least}, got {shown(value)}; {remedy}")
 
 
 def check_real(name: str, value: Any, least: float, most: float, remedy: str, *, strict: bool = False) -> float:

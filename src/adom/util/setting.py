@@ -11,9 +11,9 @@ from math import inf
 from pathlib import Path
 from typing import Any, get_args
 
-from ..errors import InputError, closest, nearest, shown
+from ..errors import Damaged, InputError, closest, nearest, shown
 from . import files
-from .checked_json import Damaged, of_type
+from .checked_json import of_type
 from .checks import is_number
 
 Tables = dict[str, dict[str, Any]]

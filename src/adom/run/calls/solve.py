@@ -9,14 +9,13 @@ import numpy as np
 
 from ...algorithms import Method
 from ...algorithms.base import check_numbers
-from ...dynamics.stop import Stop
 from ...errors import InputError, InputTypeError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
-from ..auto.choice import resolve
+from ..auto.pilots import resolve
 from ..constants import check_pair
 from ..local.backend import run_settings
-from ..request import TUNED, Request, method_type
+from ..request import TUNED, Request, Stop, method_type
 from ..result import Result
 from ..user_code import explained
 
@@ -110,7 +109,7 @@ def _solve(
 ) -> Result:
     """Solve; only the request has been checked yet."""
     cls = method_type(method)
-    check_pair(problem, network, cls)
+    check_pair(problem, network, cls, apart=True)
     if request.engine == "mpi":
         from ..ranks.on_ranks import solve_on_ranks
 

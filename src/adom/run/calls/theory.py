@@ -18,7 +18,7 @@ accurate however small they get: F*(a) - F*(b) = <P x_b, a - b> + D(x_b, x_a) fo
 where x_a = grad F*(a), and the Bregman distance D(y, x) = integral over t of (1 - t) <d, H(x + t d) d>, d = y - x,
 is summed by Gauss-Legendre quadrature of Hessian products, all of whose terms are positive.
 
-Late in a run both sides are rounding errors, and nothing is left to check. `adom.run.calls.rounding` bounds the noise
+Late in a run both sides are rounding errors, and nothing is left to check. `noise` bounds the noise
 that rounding can have added to the root of the left side; it is subtracted. A round is checked if the noise is less
 than the root of a given side (|v|^2 in Lemma 1, the left side in Lemma 2, else the right one), or if the inequality
 fails nevertheless.
@@ -37,7 +37,6 @@ from ...algorithms.base import plain
 from ...errors import InputError
 from ...networks import LossyNetwork, Network
 from ...problems.base import Problem
-from ...problems.oracle_spec import OracleSpec
 from ...util.checks import check_whole
 from ...util.programs import double_precision
 from ..constants import check_pair, constants, in_windows
@@ -45,6 +44,7 @@ from ..driver import chunks
 from ..local.jitted import Carry, Session
 from ..progress import Progress
 from ..recorder import Plan
+from ..request import OracleSpec
 
 Array = Any
 SLACK = 1e-6  # tolerance for a ratio; quadrature errors are far smaller

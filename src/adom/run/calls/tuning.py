@@ -19,13 +19,12 @@ import numpy as np
 
 from ...algorithms import Constants, Method
 from ...algorithms.base import made
-from ...dynamics.stop import Stop, start_error
 from ...errors import InputError
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem
 from ..constants import ASSUMED, assumed, constants, in_windows
 from ..local.backend import batches, run_settings
-from ..request import TUNED, Request, check_budget
+from ..request import TUNED, Request, Stop, check_budget, start_error
 
 Stages = Sequence[tuple[int, float]]
 STAGES: Stages = ((16, 16.0), (16, 6.0), (16, 4.0), (16, 3.0), (16, 2.0), (16, 1.5))

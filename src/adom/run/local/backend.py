@@ -16,7 +16,6 @@ import numpy as np
 from ... import native
 from ...algorithms import Method
 from ...dynamics.endings import rounding
-from ...dynamics.stop import Stop
 from ...networks import DirectedNetwork, Network
 from ...problems.base import Problem, as_they_are, solutions
 from ...util.process import one_thread
@@ -25,7 +24,7 @@ from ..driver import Chunk, drive, slots
 from ..links import Presence, as_run, presence_on
 from ..progress import Interrupt, Progress, following
 from ..recorder import COLUMNS, History, Plan, Recorder, describe, describe_problem
-from ..request import Request, check_budget
+from ..request import Request, Stop, check_budget
 from ..result import Result
 from .jitted import Carry, Session, Target, distances
 

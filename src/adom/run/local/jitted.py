@@ -27,11 +27,11 @@ from ...algorithms.base import bare, wrapped
 from ...networks import DirectedNetwork, Network
 from ...problems import oracles
 from ...problems.base import Problem
-from ...problems.oracle_spec import OracleSpec
 from ...util.programs import cached_for, compiled, forget_many
 from ..driver import Chunk
 from ..links import Presence
 from ..recorder import Plan
+from ..request import OracleSpec
 from ..user_code import user_code
 from .gossip import Graphs, network_of
 from .graph_layout import FOREVER, GraphLayout

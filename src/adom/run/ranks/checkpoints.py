@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ...errors import InputError
-from ...util.checked_json import Damaged, made_from
+from ...errors import Damaged, InputError
+from ...util.checked_json import made_from
 from ...util.checked_npz import read_npz, write_npz
 from ..recorder import COLUMNS, Recorder
 from .peers import RankError, Ranks, at_rank_0, rank_errors

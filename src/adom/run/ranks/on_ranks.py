@@ -17,20 +17,19 @@ from ...algorithms import Method
 from ...data.node_data import NodeData
 from ...data.preparing import Agreed, agree
 from ...dynamics.endings import rounding
-from ...dynamics.stop import Stop, start_error
 from ...errors import InputError
 from ...networks import DirectedNetwork, LossyNetwork, Network
 from ...problems.base import Problem
 from ...problems.shifted import Shifted
 from ...util.columns import BY_LINKS
 from ...util.programs import double_precision
-from ..auto.choice import Resolved, resolve
-from ..constants import check_pair, constants
+from ..auto.pilots import Resolved, resolve
+from ..constants import constants
 from ..driver import drive
 from ..links import as_run, presence_on
 from ..progress import Interrupt, Journal, Progress, following
 from ..recorder import COLUMNS, Plan, Recorder, describe, describe_method
-from ..request import TUNED, Request, check_budget, method_type
+from ..request import TUNED, Request, Stop, check_budget, method_type, start_error
 from ..result import Result
 from ..stages import Run, StageCosts, run_stages
 from ..user_code import user_code
@@ -78,7 +77,6 @@ def _solver(problem: Any, network: Any, method: Any) -> Callable[..., Result]:
     if not isinstance(problem, NodeData):
         return run
     cls = method_type(method)
-    check_pair(problem, network, cls)
     if cls.directed:
         raise InputError(
             f"with {cls.title} the nodes cannot agree on the end of a fit; take another method, such as 'adom+'"

@@ -25,7 +25,6 @@ from ...algorithms import Method
 from ...dynamics.endings import FINISHED
 from ...networks import LossyNetwork, Network
 from ...problems.base import Problem
-from ...problems.oracle_spec import OracleSpec
 from ...util.programs import array_digest
 from ..auto.pilot import Pilot
 from ..driver import Chunk, slots
@@ -34,6 +33,7 @@ from ..local.gossip import Graphs, SparseMatrices
 from ..local.graph_layout import SLACK, GraphLayout
 from ..local.jitted import Carry, Session
 from ..recorder import COLUMNS, History, Plan, Recorder
+from ..request import OracleSpec
 from .agreement import AgreedStop
 from .checkpoints import Checkpoints, save
 from .peers import Ranks, over_ranks, rank_errors

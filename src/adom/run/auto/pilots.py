@@ -1,13 +1,19 @@
-"""The pilot for methods whose steps are single rounds: canary columns show which chi to assume.
+"""The two pilots of `parameters="auto"`, and what a run runs: the method, its parameters and its pilot.
 
+The first is for methods whose steps are single rounds: canary columns show which chi to assume.
 Canaries are scalar problems that run beside the real one, each with its own assumed chi. A step is arithmetic on rows,
 so the rows of a run can carry extra columns. A canary is such a column: the same method, with the parameters of another
 chi, on h_i x^2 / 2 at node i, whose solution is 0. On quadratics a method is linear, so a canary shrinks as fast as the
 run would converge with that chi, on the graphs met so far. Every node sees its own entries. Hyper-parameters become
 arrays of one value per column; the algorithm files need no change.
+
+The second is for methods that average several rounds per gradient: it measures how fast averaging works.
+Such a method uses chi only to choose the number of averaging rounds. Canaries cannot try several such numbers with the
+same messages. Instead, one extra column is only averaged: its spread shrinks as fast as averaging works on the graphs
+that the run has met.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -15,16 +21,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...algorithms import Gossip, Method, Oracle
-from ...algorithms.base import Wrapped, bare, plain
+from ...algorithms import Constants, Gossip, Method, Oracle
+from ...algorithms.base import Wrapped, bare, halving, made, plain
+from ...dynamics.auto_state import SETTINGS, AutoSettings
 from ...dynamics.policy import Policy, Scalars, WideOracle
-from ...networks import LossyNetwork
+from ...errors import InputError
+from ...networks import DirectedNetwork, LossyNetwork, Network
+from ...problems.base import Problem
 from ...problems.oracles import held
 from ...util.programs import compiled, forget_many
-from ..links import replanted, rested, with_ledgers
+from ..constants import InWindows, make_method, unspectral
+from ..links import replanted, rested, rule_on, serving, with_ledgers
 from ..local.gossip import Graphs, network_of
-from ..local.jitted import place
-from .pilot import Pilot, Riding, RunPart
+from ..local.jitted import place, register
+from ..request import AUTO, method_type
+from .pilot import Greatest, Pilot, Riding, RunPart
 
 Array = Any
 MIXED = 1e-6
@@ -104,8 +115,7 @@ class CanaryPilot(Pilot):
 
     def __init__(self, run: RunPart) -> None:
         super().__init__(run)
-        plain = run.cls.plain
-        self._policy = Policy(run.cls, run.constants, plain, tries=plain, apart=self.apart, rules=run.rules)
+        self._policy = Policy(run.cls, run.constants, run.cls.plain, self.apart, run.rules)
         self._ends = self._curvatures(np.zeros((run.problem.nodes, run.problem.dim)))
         self._curvature = self._ends[0]
         # One answer per canary; the run's step and size, the extremes of an averaged column, two curvatures.
@@ -273,3 +283,220 @@ class CanaryPilot(Pilot):
         forget_many(planting())
         inner = planting()(session.method, state, *starts, session.graphs, session.carry.clock)
         self._keep(state._replace(inner=jax.block_until_ready(inner)))  # before this rank sends anything else
+
+
+# Averaging, measured
+
+
+class MixingState(NamedTuple):
+    """State of a run with a column that is only averaged."""
+
+    inner: Any
+    x: Array  # the run's last answer
+    mixed: Array  # (rows, 1)
+    moved: Array  # (rows,): the answer's longest move in one step since the last look
+
+
+@dataclass(frozen=True)
+class WithMixing(Wrapped):
+    """A method, and a column that is averaged with its messages."""
+
+    def init(self, zeros: Array, oracle: Oracle) -> MixingState:
+        """Start the run."""
+        return MixingState(self.inner.init(zeros, oracle), zeros, zeros[:, :1], zeros[:, 0])
+
+    def step(self, state: MixingState, oracle: Oracle, gossip: Gossip) -> tuple[MixingState, Array]:
+        """Make one step, and update the nodes' observations."""
+        network: Any = Riding(gossip, state.mixed)
+        inner, x = self.inner.step(state.inner, oracle, network)
+        moved = jnp.maximum(state.moved, jnp.sqrt(((x - state.x) ** 2).sum(axis=1)))
+        return MixingState(inner, x, network.mixed, moved), x
+
+
+class MixingPilot(Pilot):
+    """Steers a session by how fast averaging works."""
+
+    numbers = 5  # extremes of the column at start and end of a block, the run's longest step
+
+    def __init__(self, run: RunPart) -> None:
+        super().__init__(run)
+        self._assumed, self._before, self._caution = max(run.rules.bold, self.apart), 0.0, 1.0
+        self._good_step, self._returned = np.inf, False  # the last good state's longest step; began the block there?
+        self._windows = run.cls.windowed and self.apart > 0
+        register(InWindows)
+        self._span, self._seen = 0, [0.0, 0.0, 0.0]  # of the finished block: rounds; spreads, longest step
+
+    @property
+    def _chi(self) -> float:
+        return self._assumed
+
+    @property
+    def assumed(self) -> Method:
+        """The method with the present parameters."""
+        constants = replace(self._constants, lambda_min_plus=self._constants.lambda_max / self._chi)
+        if not self._windows:
+            return made(self._cls, "unit", constants)
+        easier, rounds = halving(constants)
+        return InWindows(made(self._cls, "unit", easier), rounds)
+
+    @property
+    def method(self) -> Method:
+        """The method that the session runs with the present settings, the averaged column included."""
+        return WithMixing(self.assumed)
+
+    @property
+    def steps(self) -> int:
+        """Steps until the nodes look again."""
+        if self._deciding:
+            rounds = max(1, int(self.rounds_of_step(self.session.iteration)))
+            return -(-(self._stop - self._clock) // rounds)
+        return self._stop - self.session.iteration
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The pilot's plain data in a checkpoint."""
+        numbers = [self._assumed, self._before, self._caution, self._good_step, self._returned]
+        return {
+            **super().facts,
+            "numbers": numbers,
+            "windows": self._windows,
+            "block": [self._started, self._stop, self._span, self._seen],
+        }
+
+    def recall(self, arrays: Any, facts: dict[str, Any]) -> None:
+        """Resume from a checkpoint."""
+        self._assumed, self._before, self._caution, self._good_step, self._returned = facts["numbers"]
+        self._windows = bool(facts["windows"])
+        self._started, self._stop, self._span, self._seen = facts["block"]
+        super().recall(arrays, facts)
+
+    _stop: int
+
+    def _begin(self) -> None:
+        self._stir()
+        self._new_block()
+
+    def _new_block(self) -> None:
+        """Begin a block of at least two steps, long enough for the column to show its rate."""
+        state: Any = self.session.carry.state
+        self._keep(state._replace(moved=place(np.zeros(state.moved.shape), self.session.dtype)))
+        self._seen = [self._spread(), 0.0, 0.0]
+        begun, rounds, steps = self.session.iteration, 0, 1
+        while steps < 2 or rounds < self._rules.stretch * self._chi:
+            rounds, steps = rounds + int(self.rounds_of_step(begun + steps - 1)), steps + 1
+        self._started, self._stop = self._clock, begun + steps
+
+    def _spread(self) -> float:
+        """Return the largest minus the smallest entry of the averaged column."""
+        mixed = np.asarray(self.session.carry.state.mixed, dtype=float)
+        return float(self._greatest(np.array([mixed.max(), -mixed.min()])).sum())
+
+    def _look(self) -> None:
+        moved = np.asarray(self.session.carry.state.moved, dtype=float).max()
+        self._seen[1:] = [self._spread(), float(self._greatest(np.array([moved]))[0])]
+        self._span = self._clock - self._started
+        self._stop = self._clock + self._agreement()
+
+    def _decide(self) -> None:
+        rules, (first, last, step) = self._rules, self._seen
+        dead, why = rules.averaged * float(np.finfo(self.session.dtype).eps), "as fast as averaging works"
+        if last < first:
+            measured = self._span / float(np.log(first / max(last, dead)))
+            measured = min(measured, rules.most_more * self._assumed)
+            if last <= dead and self._before:  # it was too fast to measure
+                measured = min(measured, self._before)
+        else:
+            measured, why = 2 * self._assumed, "averaging has not begun to work"
+        if self._returned:  # the last good state needs steps this long
+            self._good_step = max(self._good_step, step)
+        self._returned = not step <= rules.most_growth(self._constants.kappa) * self._good_step
+        if self._returned:
+            self._go_back()
+            self._windows |= self._cls.windowed and self._caution > 1 and not self._network.fixed  # not the first time
+            self._caution, why = self._caution * rules.ratio, "the run grew: back to the last good state"
+        elif step < self._good_step:
+            self._good_step = step
+            self._save_good()
+        self._assumed = max(1.0, rules.margin * self._caution * max(measured, self._before))
+        self._before = measured
+        self.session.method = place(self.method, self.session.dtype)
+        if not last > rules.stirred:
+            self._stir()
+        self._new_block()
+        self._tell(why)
+
+
+# What a run runs
+
+
+class Resolved(NamedTuple):
+    """What a run runs."""
+
+    method: Method
+    pilot: Pilot | None  # changes the method's parameters on the way
+    protocol: Any  # how the parameters are chosen, as a result tells it
+
+
+def resolve(
+    problem: Problem,
+    network: Network | DirectedNetwork,
+    method: Any,
+    parameters: Any,
+    first: int = 0,
+    greatest: Greatest = np.asarray,
+    rules: AutoSettings = SETTINGS,
+) -> Resolved:
+    """Return what runs the method given by name, class or instance, for the nodes of `problem`: `first` and the next.
+
+    `greatest` returns the elementwise maximum over all processes. "tuned" parameters are found elsewhere.
+    """
+    if isinstance(method, Method):
+        return Resolved(make_method(problem, network, method, parameters), None, "given")
+    if parameters == AUTO and (pilot := pilot_for(problem, network, method_type(method), first, greatest, rules)):
+        return Resolved(plain(pilot.assumed), pilot, AUTO)
+    return Resolved(make_method(problem, network, method, parameters), None, parameters)
+
+
+def pilot_for(
+    problem: Problem,
+    network: Network | DirectedNetwork,
+    cls: type[Method],
+    first: int = 0,
+    greatest: Greatest = np.asarray,
+    rules: AutoSettings = SETTINGS,
+) -> Pilot | None:
+    """Return the pilot of a method for the nodes of `problem`; None if the method's formulas do not use chi."""
+    constants = unspectral(problem, network, cls)
+    if not _uses_chi(cls, constants):
+        return None
+    check_findable(cls, network)
+    run = RunPart(problem, network, cls, constants, first, greatest, rules)
+    in_windows = cls.windowed and not network.connected and not isinstance(network, LossyNetwork)
+    if cls.rounds_per_step == 1 and not in_windows:
+        return CanaryPilot(run)
+    return MixingPilot(run)
+
+
+def check_findable(cls: type[Method], network: Network | DirectedNetwork) -> None:
+    """Raise an `InputError` if a method's parameters cannot be found on this network."""
+    some = Constants(mu=1.0, L=10.0)
+    if not isinstance(network, LossyNetwork) or not _uses_chi(cls, some):
+        return
+    rule_on(made(cls, "unit", some), network)
+    if not network.channel.perfect:
+        other = ", or a method without chi in its formulas, e.g. NIDS" if serving(network) == "NIDS" else ""
+        raise InputError(
+            f"parameters='auto' needs links that deliver messages unchanged and without delay, which {network!r} "
+            f"does not have; take 'theory', 'unit' or 'tuned'{other}"
+        )
+    if cls.rounds_per_step != 1:
+        raise InputError(
+            f"parameters='auto' cannot measure how fast {cls.title} averages where messages are lost; "
+            "take 'theory' or 'unit'"
+        )
+
+
+def _uses_chi(cls: type[Method], constants: Constants) -> bool:
+    top = constants.lambda_max
+    some = [made(cls, "unit", replace(constants, lambda_min_plus=top / chi)) for chi in (30.0, 300.0)]
+    return some[0].parameters() != some[1].parameters()
