@@ -13,10 +13,10 @@ The samples are split over nodes, which talk only to their current neighbours an
 `docs/sklearn.md` says how rounds are counted.
 """
 
-from adom.sklearn.estimators import (
+from adom.sklearn.estimators import DecentralizedLogisticRegression
+from adom.sklearn.regressors import (
     DecentralizedElasticNet,
     DecentralizedGammaRegressor,
-    DecentralizedLogisticRegression,
     DecentralizedPoissonRegressor,
     DecentralizedRidge,
 )
