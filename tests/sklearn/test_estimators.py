@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -19,11 +20,20 @@ from sklearn.preprocessing import StandardScaler
 
 import adom
 from adom.errors import InputError
-from adom.sklearn import DecentralizedLogisticRegression, DecentralizedRidge, fitting
+from adom.sklearn import (
+    DecentralizedElasticNet,
+    DecentralizedGammaRegressor,
+    DecentralizedLogisticRegression,
+    DecentralizedPoissonRegressor,
+    DecentralizedRidge,
+    fitting,
+)
 from adom.sklearn.estimators import remedies
 from adom.sklearn.fitting import Fit
 
 X, Y = make_classification(60, 4, random_state=1)
+BY_GRADIENTS = {"method": "acc-gt"}
+FREE = np.random.default_rng(3).standard_normal((60, 4))  # no column is a sum of others
 TARGETS = X @ [1.0, -2.0, 0.5, 0.0] + Y
 
 
@@ -31,8 +41,62 @@ def theirs():
     return LogisticRegression(solver="newton-cholesky", tol=1e-13).fit(X, Y)
 
 
-def test_history_counts_everything():
+def test_newton_is_one_run():
     model = DecentralizedLogisticRegression().fit(X, Y)
+    history, dim, ways = model.history_, 5, 2 * np.mean([model.network_.edges(k).shape[0] for k in range(20)])
+    assert model.result_.provenance["method"]["name"] == "newton"
+    assert history["stage"].unique().tolist() == [1]
+    assert history["round"].iloc[-1] == model.n_iter_ < 60
+    np.testing.assert_allclose(history["floats_sent"].iloc[-1], model.n_iter_ * ways * dim * (dim + 3) / 2, rtol=0.05)
+
+
+def test_beyond_500_coordinates_gradients_are_exchanged():
+    rng = np.random.default_rng(0)
+    wide, narrow = rng.standard_normal((20, 501)), rng.standard_normal((20, 500))
+    models = [DecentralizedRidge(fit_intercept=False, tol=0.5, network="complete") for _ in range(2)]
+    names = [
+        m.fit(A, A[:, 0]).result_.provenance["method"]["name"] for m, A in zip(models, (wide, narrow), strict=True)
+    ]
+    assert names == ["acc-gt", "newton"]
+
+
+def test_a_fit_without_a_penalty_has_standard_errors():
+    frame = pd.DataFrame(FREE, columns=list("abcd"))
+    counts = np.random.default_rng(0).poisson(np.exp(0.3 * FREE[:, 0] + 0.5))
+    model = DecentralizedPoissonRegressor(alpha=0.0).fit(frame, counts)
+    table = model.result_.model().summary()
+    assert list(table.index) == [*"abcd", "intercept"]
+    np.testing.assert_allclose(table["estimate"], [*model.coef_, model.intercept_], rtol=1e-12)
+    A, expected = np.column_stack([FREE, np.ones(60)]), model.predict(frame)
+    errors = np.sqrt(np.diag(np.linalg.inv(A.T @ (A * expected[:, None]))))
+    np.testing.assert_allclose(table["std_error"], errors, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "targets", "message"),
+    [
+        (DecentralizedLogisticRegression(C=np.inf, **BY_GRADIENTS), Y, "with C=inf is fitted by method 'newton' alone"),
+        (DecentralizedLogisticRegression(l1_ratio=0.5, **BY_GRADIENTS), Y, "with l1_ratio=0.5 is fitted by method"),
+        (DecentralizedRidge(alpha=0, **BY_GRADIENTS), Y, "with alpha=0 is fitted by method 'newton' alone"),
+        (DecentralizedElasticNet(**BY_GRADIENTS), Y, "with an l1 penalty is fitted by method 'newton' alone"),
+        (DecentralizedPoissonRegressor(**BY_GRADIENTS), Y, "with a poisson loss is .* got 'acc-gt'; leave method out"),
+        (DecentralizedLogisticRegression(l1_ratio=1.5), Y, "l1_ratio must be a finite number at least 0 and at most 1"),
+        (DecentralizedElasticNet(l1_ratio="a"), Y, "l1_ratio must be a finite number"),
+        (DecentralizedLogisticRegression(C=np.inf), np.arange(60) % 3, "C=inf is for two classes, got 3"),
+        (DecentralizedLogisticRegression(C=np.inf), FREE[:, 0] > 0.1, "the data have no best answer.*direction of x1"),
+        (DecentralizedPoissonRegressor(), -Y, "y must be counts of at least 0 for a poisson model, got -1"),
+        (DecentralizedPoissonRegressor(), 0 * Y, "all y are 0, so the intercept would go to minus infinity"),
+        (DecentralizedGammaRegressor(), Y, "y must be positive numbers for a gamma model, got 0"),
+    ],
+)
+def test_what_a_model_cannot_do_is_refused_in_one_line(estimator, targets, message):
+    with pytest.raises(InputError, match=message) as caught:
+        estimator.fit(FREE, targets)
+    assert "\n" not in str(caught.value)
+
+
+def test_history_counts_everything():
+    model = DecentralizedLogisticRegression(**BY_GRADIENTS).fit(X, Y)
     history = model.history_
     assert list(history.columns[:3]) == ["stage", "iteration", "round"]
     assert history["stage"].unique().tolist() == list(range(1, history["stage"].max() + 1))
@@ -65,26 +129,31 @@ def test_every_node_has_the_model():
     np.testing.assert_allclose(model.result_.x, np.tile(everything, (6, 1)), rtol=1e-7)
 
 
+@pytest.mark.parametrize("method", ["auto", "acc-gt"])
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
-def test_the_tolerance_is_met_and_not_by_far_exceeded(tol):
-    model = DecentralizedRidge(tol=tol, fit_intercept=False).fit(X, TARGETS)
+def test_the_tolerance_is_met_and_not_by_far_exceeded(tol, method):
+    model = DecentralizedRidge(method=method, tol=tol, fit_intercept=False).fit(X, TARGETS)
     answer = Ridge(fit_intercept=False).fit(X, TARGETS).coef_
     distance = np.sqrt(((model.result_.x[:, :4] - answer) ** 2).sum(axis=1).mean()) / np.linalg.norm(answer)
     assert tol / 100 < distance <= tol * (1 + 1e-9)
 
 
-def test_a_warm_start_takes_fewer_rounds():
+@pytest.mark.parametrize("method", ["auto", "acc-gt"])
+def test_a_warm_start_takes_fewer_rounds(method):
     for model, y, change in (
-        (DecentralizedLogisticRegression(warm_start=True), Y, {"C": 1.01}),
-        (DecentralizedRidge(warm_start=True), TARGETS, {"alpha": 1.01}),
+        (DecentralizedLogisticRegression(method=method, warm_start=True), Y, {"C": 1.01}),
+        (DecentralizedRidge(method=method, warm_start=True), TARGETS, {"alpha": 1.01}),
     ):
         cold = model.fit(X, y).n_iter_
         again = model.fit(X, y).n_iter_
-        assert again < cold / 2
-        assert model.history_["gradients"].iloc[-1] <= 20
+        if method == "auto":  # Newton's rounds are those of averaging, from wherever it starts
+            assert again <= cold
+        else:
+            assert again < cold / 2
+            assert model.history_["gradients"].iloc[-1] <= 20
         before = model.coef_
         changed = model.set_params(**change).fit(X, y).n_iter_
-        assert again < changed < cold
+        assert again <= changed <= cold if method == "auto" else again < changed < cold
         np.testing.assert_allclose(model.coef_, clone(model).fit(X, y).coef_, rtol=1e-8)
         assert not np.allclose(model.coef_, before, rtol=1e-5)
         cold_again = model.set_params(warm_start=False, **dict.fromkeys(change, 1.0)).fit(X, y).n_iter_
@@ -100,7 +169,7 @@ def test_a_warm_start_from_another_kind_of_fit_is_a_cold_one():
 
 
 def test_reaching_the_budget_is_warned_of():
-    model = DecentralizedLogisticRegression(max_rounds=300)
+    model = DecentralizedLogisticRegression(max_rounds=300, **BY_GRADIENTS)
     with pytest.warns(ConvergenceWarning, match="max_rounds=300 was reached .kappa .*, chi .*scale the features"):
         model.fit(X, Y)
     assert model.n_iter_ <= 300
@@ -108,6 +177,12 @@ def test_reaching_the_budget_is_warned_of():
     answer = np.append(theirs().coef_, theirs().intercept_)
     away = np.linalg.norm(np.append(model.coef_, model.intercept_) - answer) / np.linalg.norm(answer)
     assert 1e-10 < away < 0.1  # not there, but on the way
+
+
+def test_a_budget_that_newton_reaches_is_warned_of():
+    with pytest.warns(ConvergenceWarning, match=r"max_rounds=9 was reached .*; allow more rounds$"):
+        model = DecentralizedLogisticRegression(max_rounds=9).fit(X, Y)
+    assert (model.n_iter_, model.result_.status) == (9, "max_rounds")
 
 
 def test_where_unit_parameters_diverge_those_found_on_the_way_do_not():
@@ -125,10 +200,10 @@ def test_where_unit_parameters_diverge_those_found_on_the_way_do_not():
     np.testing.assert_allclose(auto.coef_, theory.coef_, rtol=1e-7)
 
 
-def test_the_default_serves_networks_that_hardly_change_too():
+def test_acc_gt_serves_networks_that_hardly_change_too():
     features, labels = make_classification(300, 6, random_state=1)
     for network in ("ring", adom.networks.alternate([adom.networks.ring(20), adom.networks.star(20)], every=20)):
-        model = DecentralizedLogisticRegression(nodes=20, network=network, C=10.0).fit(features, labels)
+        model = DecentralizedLogisticRegression(nodes=20, network=network, C=10.0, **BY_GRADIENTS).fit(features, labels)
         assert model.result_.status == "converged"
         assert model.n_iter_ < 20_000
         central = LogisticRegression(C=10.0, solver="newton-cholesky", tol=1e-12).fit(features, labels)
@@ -156,7 +231,7 @@ def test_a_budget_that_ends_while_the_error_grows_is_not_advised_to_be_larger():
     ],
 )
 def test_remedies_are_none_that_were_tried(status, protocol, oracle, last):
-    run = SimpleNamespace(provenance={"protocol": protocol, "oracle": oracle}, unproved="")
+    run = SimpleNamespace(provenance={"protocol": protocol, "oracle": oracle, "method": {"name": "adom"}}, unproved="")
     assert remedies(Fit(np.zeros((1, 1)), status, run))[-1] == last
 
 
@@ -276,7 +351,7 @@ def test_ctrl_c_ends_a_fit(monkeypatch):
         ({"oracle": "exact"}, "uses gradients, not a dual oracle"),
         ({"tol": 0.0}, "tol must lie between 0 and 1, got 0.0"),
         ({"max_rounds": 0}, "max_rounds must be a whole number of at least 1, got 0"),
-        ({"max_rounds": 5}, "max_rounds=5 does not cover the first step: averaging takes .* rounds"),
+        ({"max_rounds": 5, **BY_GRADIENTS}, "max_rounds=5 does not cover the first step: averaging takes .* rounds"),
         ({"random_state": -1}, "random_state must be a whole number of at least 0, got -1; None takes"),
     ],
 )
@@ -287,13 +362,20 @@ def test_bad_settings_are_refused_in_one_line(estimator, given, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("C", [0.0, -1.0, np.inf, np.nan, 10**400, "1", True, 1j, None, np.ones(1), 1e-300, 1e300])
+@pytest.mark.parametrize("C", [-1.0, np.nan, 10**400, "1", True, 1j, None, np.ones(1), 1e-300, 1e300])
 def test_regularisation_is_a_positive_number_that_can_be_computed_with(C):
     rule = r"must be a finite number at least 1e-75 and at most 1e\+75, got"
     with pytest.raises(InputError, match=f"C {rule}"):
         DecentralizedLogisticRegression(C=C).fit(X, Y)
     with pytest.raises(InputError, match=f"alpha {rule}"):
         DecentralizedRidge(alpha=C).fit(X, Y)
+
+
+def test_no_penalty_is_an_infinite_C_and_an_alpha_of_0():
+    with pytest.raises(InputError, match=r"C must be .* got 0\.0; or inf for no penalty"):
+        DecentralizedLogisticRegression(C=0.0).fit(X, Y)
+    with pytest.raises(InputError, match=r"alpha must be .* got inf; or 0 for no penalty"):
+        DecentralizedRidge(alpha=np.inf).fit(X, Y)
 
 
 @pytest.mark.parametrize("estimator", [DecentralizedLogisticRegression, DecentralizedRidge])

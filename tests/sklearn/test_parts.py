@@ -85,7 +85,7 @@ def test_minimisers_are_exact():
 @pytest.mark.parametrize("start", [np.zeros(3), np.array([3.0, -1.0, 2.0])])
 def test_runs_end_at_the_solution(start):
     problem, costs = logistic(), Costs(adom.networks.ring(4))
-    fit = minimise(problem, start, np.zeros(3), DecentralizedRidge(), costs)
+    fit = minimise(problem, start, np.zeros(3), "acc-gt", DecentralizedRidge(), costs)
     assert fit.status == "converged"
     distance = np.sqrt(((fit.rows - problem.solution()) ** 2).sum(axis=1).mean())
     assert distance <= 1e-10 * np.linalg.norm(problem.solution()) * (1 + 1e-6)
@@ -97,7 +97,7 @@ def test_a_minimiser_that_is_not_known_to_the_tolerance_is_no_convergence():
     problem = LeastSquares([(rng.standard_normal((1, 4)), [1.0]), (rng.standard_normal((1, 4)), [2.0])], l2=0.01)
     known = minimum(problem).error / np.linalg.norm(problem.solution())
     found = [
-        minimise(problem, np.zeros(4), np.zeros(4), DecentralizedRidge(tol=tol), Costs(adom.networks.path(2)))
+        minimise(problem, np.zeros(4), np.zeros(4), "acc-gt", DecentralizedRidge(tol=tol), Costs(adom.networks.path(2)))
         for tol in (0.5 * known, 2 * known)
     ]
     assert [fit.status for fit in found] == ["inexact", "converged"]
@@ -105,7 +105,7 @@ def test_a_minimiser_that_is_not_known_to_the_tolerance_is_no_convergence():
 
 def test_free_coordinates_are_not_penalised():
     problem, free = logistic(l2=0.05), np.array([0.0, 1.0, 0.0])
-    fit = minimise(problem, np.zeros(3), free, DecentralizedRidge(), Costs(adom.networks.ring(4)))
+    fit = minimise(problem, np.zeros(3), free, "acc-gt", DecentralizedRidge(), Costs(adom.networks.ring(4)))
     assert fit.status == "converged"
     left = problem.gradients_at(fit.x).mean(axis=0) - problem.l2 * free * fit.x
     assert np.abs(left).max() <= problem.L * 1e-10 * np.linalg.norm(fit.x)
@@ -116,7 +116,7 @@ def test_the_next_start_is_where_shrinking_steps_would_end():
     # One free coordinate of curvature h under the penalty r: each run alone would leave r / (r + h) = 1/2.
     problem = LeastSquares([([[1.0]], [1.0]), ([[1.0]], [3.0])], l2=1.0)
     costs = Costs(adom.networks.path(2))
-    fit = minimise(problem, np.zeros(1), np.ones(1), DecentralizedRidge(tol=1e-8), costs)
+    fit = minimise(problem, np.zeros(1), np.ones(1), "acc-gt", DecentralizedRidge(tol=1e-8), costs)
     assert fit.x[0] == pytest.approx(2.0, rel=1e-8)
     assert len(costs.tables) < 10  # halving the distance would take 27 runs
 
@@ -129,7 +129,7 @@ def test_runs_go_where_rounding_keeps_one_run_away():
     one = adom.solve(problem, network, "adom+", "theory", rounds=60_000, record_every=100)
     length = np.linalg.norm(problem.solution())
     assert np.sqrt(one.history["error"].min() / 10) > 1e-8 * length
-    fit = minimise(problem, np.zeros(30), np.zeros(30), DecentralizedRidge(tol=1e-9), Costs(network))
+    fit = minimise(problem, np.zeros(30), np.zeros(30), "acc-gt", DecentralizedRidge(tol=1e-9), Costs(network))
     assert fit.status == "converged"
     assert np.linalg.norm(fit.x - problem.solution()) < 1e-9 * length
 

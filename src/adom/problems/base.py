@@ -156,10 +156,11 @@ class Problem(ABC):
 
     def hessian_rows(self, x: Array) -> Array:
         """Return the Hessian of f_i at x_i for every row, shape (nodes, dim, dim)."""
+        some = self._columns_at_once()
         columns = jax.lax.map(
             lambda e: self.hessian_product_rows(x, jnp.broadcast_to(e, x.shape)),
             jnp.eye(self.dim, dtype=x.dtype),
-            batch_size=self._columns_at_once(),
+            batch_size=some if some > 1 else None,
         )
         return jnp.moveaxis(columns, 0, -1)
 

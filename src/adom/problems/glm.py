@@ -23,7 +23,7 @@ from .losses import FAMILIES
 from .minimiser import SHORTEST, STEPS, ULP, Minimum, minimum
 from .nearness import flat_direction, named
 from .penalties import sparse_minimum, sparse_minimum_of_one
-from .samples import Stacked, dealt, largest_curvature, stack, weighting
+from .samples import Stacked, check_longest, dealt, largest_curvature, stack, weighting
 
 NEAR, TINY = 1e-6, 1e-13
 """Relative length of a step that is taken without a check of the objective; what is added to a singular Hessian."""
@@ -115,15 +115,17 @@ class GLM(LinearModel):
         offset: Sequence[Any] | None = None,
         weights: Sequence[Any] | None = None,
         classes: tuple[Any, Any] | None = None,
+        longest: int | None = None,
     ) -> Self:
         """Return the problem of one (features, targets) pair per node; numbers of samples may differ.
 
-        Offsets and weights are one array per node; `classes` are the two labels, by default those that occur.
+        Offsets and weights are one array per node; `classes` are the two labels, by default those that occur. Dense
+        nodes are filled up to `longest` samples, so that problems of similar sizes share a compiled program.
         """
         data = list(data)
         self = object.__new__(cls)
         names = _names(data[0][0]) if data and isinstance(data[0], tuple | list) and data[0] else None
-        self._fit_to(stack(data), family, (l2, l1), intercept, offset, weights, classes, names)
+        self._fit_to(stack(data), family, (l2, l1), intercept, offset, weights, classes, names, longest)
         return self
 
     def _fit_to(
@@ -136,6 +138,7 @@ class GLM(LinearModel):
         weights: Sequence[Any] | None,
         classes: tuple[Any, Any] | None,
         names: tuple[str, ...] | None,
+        longest: int | None = None,
     ) -> None:
         if family not in FAMILIES or FAMILIES[family].coupled:
             usual = [name for name, loss in FAMILIES.items() if not loss.coupled]
@@ -164,7 +167,9 @@ class GLM(LinearModel):
         self.nodes, self.dim, self.l2 = int(data.counts.size), int(matrix.shape[1]), l2
         self.l1, self.composite = l1, l1 > 0
         shares = counted * (self.nodes / counting.sum())
-        self.features = lay_out(matrix, data.counts, shares, targets=targets)
+        self.features = lay_out(
+            matrix, data.counts, shares, longest=check_longest(longest, data.counts), targets=targets
+        )
         self.curvature = self._steepest(matrix, data.counts, shares)
         least = 0.0 if self.intercept else self.l2
         self.mu_nodes, self.L_nodes = np.full(self.nodes, least), self.l2 + self.curvature
@@ -215,7 +220,7 @@ class GLM(LinearModel):
         if 0 < self.mu <= self.L < np.inf:
             return self.L / self.mu
         values = np.linalg.eigvalsh(self.mean_hessian(self.solution()))
-        return float(values[-1] / values[0])
+        return float(values[-1] / values[0]) if values[0] > 0 else np.inf
 
     def _minimum(self) -> Minimum:
         if self._solution is None:

@@ -179,6 +179,10 @@ class LinearModel(Problem):
         curvatures = self.loss.curvature(self._margins(x), self._targets(self.features))
         return self.features.gram(curvatures) + self._ridge() * jnp.eye(self.dim, dtype=x.dtype)
 
+    def _columns_at_once(self) -> int:
+        """One: many at a time take longer, and JAX 0.10's programs for sparse samples have hung on two cores."""
+        return 1
+
     def hessians_at(self, x: np.ndarray) -> np.ndarray:
         """Return the Hessians on the host; dense features need no compiled program."""
         if isinstance(self.features, SparseFeatures) or self.loss.coupled:

@@ -69,7 +69,7 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
         return np.asarray(problem.mean_gradient(x) - target)
 
     systems = _Systems(problem)
-    g, solve, near = gradient(x), systems.at(x), False
+    g, solve, near, length = gradient(x), systems.at(x), False, 0.0
     first, stiff = float(np.linalg.norm(g)), float(problem.L) if np.isfinite(problem.L) else 0.0
     for _ in range(STEPS):
         size, at = float(np.linalg.norm(g)), float(np.linalg.norm(x))
@@ -86,8 +86,8 @@ def minimum(problem: "Problem", start: np.ndarray | None = None, slope: np.ndarr
         if length <= ULP * at:
             break
     error = _distance(problem, gradient, solve, x)
-    if not near and g.any():  # stopped far from the minimiser: only mu bounds the distance
-        error = max(error, float(np.linalg.norm(g)) / systems.mu if systems.mu else np.inf)
+    if not near and g.any():  # stopped far from the minimiser: only mu bounds the distance; without one, a guess
+        error = max(error, float(np.linalg.norm(g)) / systems.mu if systems.mu else length)
     return Minimum(x, error)
 
 

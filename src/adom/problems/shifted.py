@@ -40,7 +40,7 @@ class Shifted(Problem):
     """
 
     array_fields = ("inner", "centre", "tilt")
-    static_fields = ()
+    static_fields = ("composite",)
     inner: Problem
     centre: np.ndarray  # (nodes, dim), all rows equal
     tilt: np.ndarray
@@ -54,12 +54,17 @@ class Shifted(Problem):
                 f"centre and tilt must have shapes ({inner.dim},) and ({inner.nodes}, {inner.dim}) to match the "
                 f"problem, got {centre.shape} and {tilt.shape}"
             )
-        self.nodes, self.dim = inner.nodes, inner.dim
-        self._set_constants(inner.mu_nodes, inner.L_nodes)
+        self.nodes, self.dim, self.composite = inner.nodes, inner.dim, inner.composite
+        self.mu, self.L, self.mu_nodes, self.L_nodes = inner.mu, inner.L, inner.mu_nodes, inner.L_nodes
         self.inner, self.tilt = inner, tilt
         self.centre = np.broadcast_to(centre, tilt.shape)
         if solution is not None:
             self._remember(Minimum(np.array(solution, dtype=np.float64), float(solution_error)))
+
+    @property
+    def kappa(self) -> float:
+        """The inner problem's condition number."""
+        return self.inner.kappa
 
     @property
     def constants_claimed(self) -> bool:
@@ -108,6 +113,11 @@ class Shifted(Problem):
     def hessian_rows(self, u: Array) -> Array:
         """Return the Hessians of the f_i at c + u_i."""
         return self.inner.hessian_rows(self.centre + u)
+
+    def model_minimum_rows(self, H: Array, b: Array, start: Array) -> Array:
+        """Return the minimisers of the models of u plus the inner problem's penalty at c + u."""
+        moved = b + (H @ self.centre[..., None])[..., 0]
+        return self.inner.model_minimum_rows(H, moved, self.centre + start) - self.centre
 
     def hessians_at(self, u: np.ndarray) -> np.ndarray:
         """Return the Hessians of the f_i at c + u_i, on the host."""

@@ -1,4 +1,4 @@
-"""The estimators: parameters, checks, the problems they fit, and what they predict."""
+"""What all estimators share, and logistic regression: parameters, checks, problems, predictions."""
 
 import warnings
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,19 +15,32 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from ..dynamics.endings import LOST
 from ..errors import InputError, shown
 from ..problems.base import Problem
+from ..problems.glm import GLM
 from ..problems.limits import LARGEST, as_array, as_numbers
-from ..problems.linear_model import LeastSquares, LogisticRegression, SoftmaxRegression
+from ..problems.linear_model import LogisticRegression, SoftmaxRegression
 from ..problems.losses import LOGISTIC, Loss
-from ..problems.quadratic import Quadratic
 from ..problems.samples import check_features
+from ..run.request import AUTO
 from ..util.checks import check_real, check_whole
-from .fitting import Coordinates, Costs, Fit, Partition, minimise, partition, summary, with_intercept
+from .fitting import (
+    NEWTON,
+    Coordinates,
+    Costs,
+    Fit,
+    Partition,
+    is_newton,
+    minimise,
+    partition,
+    summary,
+    with_intercept,
+)
 
+MANY = 500
+"""Up to this many coordinates, the method "auto" is Newton's by gossip."""
+FIRST_ORDER = "acc-gt"
+"""The method "auto" beyond."""
 AGREED = 0.01
 """Before the first run, nodes average shared numbers until this fraction of `tol` is left of their differences."""
-BINS = 10
-"""Classes of a ridge regression's targets for the split "dirichlet"."""
-ROUNDING = 1e-13
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -37,7 +50,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
     nodes: int | None = None
     split: str = "shuffled"
     network: Any = "expander"
-    method: Any = "acc-gt"
+    method: Any = "auto"
     parameters: Any = "auto"
     oracle: Any = "auto"
     tol: float = 1e-10
@@ -70,18 +83,56 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             )
         return X, y, weights
 
-    def _check_regularisation(self, name: str) -> float:
-        """Return C or alpha as a number."""
-        remedy = "it makes the f_i strongly convex; to regularise more or less than that, scale the features"
-        return check_real(name, getattr(self, name), 1 / LARGEST, LARGEST, remedy)
+    def _check_regularisation(self, name: str, none: float) -> float:
+        """Return C or alpha as a number; `none` is for no penalty."""
+        value = getattr(self, name)
+        if isinstance(value, int | float | np.number) and not isinstance(value, bool) and value == none:
+            return none
+        remedy = f"or {none:g} for no penalty; to regularise more or less than that, scale the features"
+        return check_real(name, value, 1 / LARGEST, LARGEST, remedy)
+
+    def _chosen_method(self, coordinates: int, only: str) -> Any:
+        """Return the method; `only` says what in the objective leaves none but Newton's, "" if there are others."""
+        if isinstance(self.method, str) and self.method == AUTO:
+            return NEWTON if only or coordinates <= MANY else FIRST_ORDER
+        if only and not is_newton(self.method):
+            raise InputError(
+                f"{type(self).__name__} with {only} is fitted by method 'newton' alone, got {shown(self.method)}; "
+                "leave method out"
+            )
+        return self.method
+
+    def _glm(
+        self, X: Any, y: np.ndarray, weights: np.ndarray, parts: Partition, family: str, penalties: tuple[float, float]
+    ) -> tuple[GLM, Coordinates]:
+        """Return the f_i with penalties l2 and l1, and an intercept that is not penalised."""
+        problem = GLM.from_nodes(
+            parts.split(X, y),
+            family=family,
+            l2=penalties[0],
+            l1=penalties[1],
+            intercept=bool(self.fit_intercept),
+            weights=parts.split(weights),
+            classes=(0, 1) if family == LOGISTIC.name else None,
+            longest=None if sp.issparse(X) else parts.padded,
+        )
+        names = getattr(self, "feature_names_in_", None)
+        problem.names = None if names is None else tuple(names)
+        return problem, Coordinates(column=float(problem.intercept))
 
     def _agree(
-        self, problem: Problem, parts: Partition, coordinates: Coordinates, start: np.ndarray | None, averaged: int
+        self,
+        problem: Problem,
+        method: Any,
+        parts: Partition,
+        coordinates: Coordinates,
+        start: tuple[np.ndarray, np.ndarray] | None,
+        averaged: int,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Run the method; return coefficients of shape (vectors, features) and intercepts.
 
-        The problem's x holds one or more vectors in `coordinates`, one after the other. `averaged` is how many numbers
-        the nodes average beforehand, such as the mean of the features.
+        The problem's x holds one or more vectors in `coordinates`, one after the other. `start` has coefficients and
+        intercepts. `averaged` is how many numbers the nodes average beforehand, such as the mean of the features.
         """
         if not (isinstance(self.tol, int | float | np.floating) and 0 < self.tol < 1):
             raise InputError(f"tol must lie between 0 and 1, got {shown(self.tol)}; it is relative, e.g. tol=1e-8")
@@ -91,15 +142,18 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             costs.average(averaged, AGREED * self.tol)
         width = self.n_features_in_ + bool(coordinates.column)
         free = np.tile(np.arange(width) == self.n_features_in_, problem.dim // width).astype(float)
-        begin = np.zeros(problem.dim) if start is None else start.ravel()
-        fit = minimise(problem, begin, free, self, costs)
+        begin = np.zeros(problem.dim) if start is None else coordinates.point(*start).ravel()
+        fit = minimise(problem, begin, free, method, self, costs)
         if fit.status != "converged":
             self._warn(fit, problem, costs)
 
         w, intercepts = coordinates.coefficients(fit.rows.reshape(problem.nodes, -1, width))
         rows = np.concatenate([w, intercepts[..., None]], axis=-1).reshape(problem.nodes, -1)
         self.network_ = parts.network
-        self.result_ = summary(fit, problem, rows, costs)
+        known = {"features": list(getattr(self, "feature_names_in_", [])) or self.n_features_in_}
+        if hasattr(self, "classes_"):
+            known["classes"] = tuple(self.classes_.tolist())
+        self.result_ = summary(fit, problem, rows, costs, known)
         self.history_ = self.result_.history
         self.n_iter_ = costs.rounds
         return coordinates.coefficients(fit.x.reshape(-1, width))
@@ -114,10 +168,9 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             "stages": f"the intercept had not settled after {len(costs.tables)} runs",
             "inexact": "float64 cannot give the minimiser to this tolerance",
         }[fit.status]
-        *first, last = remedies(fit)
         warnings.warn(
             f"{type(self).__name__} did not reach the tolerance {self.tol:g}: {why} (kappa {problem.kappa:.3g}, chi "
-            f"{costs.network.chi:.3g}); {', '.join(first)}, or {last}",
+            f"{costs.network.chi:.3g}); {', or '.join(remedies(fit))}",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -136,14 +189,20 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         return decisions
 
 
+def share(l1_ratio: Any) -> float:
+    """Return l1_ratio as a number."""
+    return check_real("l1_ratio", l1_ratio, 0, 1, "it is the share of the l1 penalty")
+
+
 def remedies(fit: Fit) -> list[str]:
     """Return remedies for a fit that missed its tolerance, except those that its last run already applied."""
-    provenance, options = fit.last.provenance, ["scale the features", "regularise more"]
+    provenance = fit.last.provenance
+    options = [] if provenance["method"]["name"] == NEWTON else ["scale the features", "regularise more"]
     if fit.status in LOST and provenance["protocol"] != "theory" and not fit.last.unproved:
         options.append("take parameters='theory', which is proved to converge")
     if fit.status in {*LOST, "stalled"} and provenance["oracle"] not in {None, "exact"}:
         options.append("take oracle='exact'")
-    if fit.status in {"stalled", "stages", "inexact"}:
+    if fit.status in {"stalled", "stages", "inexact"} or not (options or fit.status == "max_rounds"):
         options.append("choose a larger tol")
     return [*options, "allow more rounds"] if fit.status == "max_rounds" else options
 
@@ -152,15 +211,17 @@ def remedies(fit: Fit) -> list[str]:
 class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: ignore[misc]  # scikit-learn is untyped
     r"""Logistic regression whose samples lie at the nodes of a changing network.
 
-    Minimises the objective of `sklearn.linear_model.LogisticRegression` with its l2 penalty,
+    Minimises the objective of `sklearn.linear_model.LogisticRegression`, where :math:`\rho` is `l1_ratio`,
 
-    .. math:: C \sum_j s_j \, \mathrm{loss}(y_j, a_j^\top w + b) + \tfrac{1}{2} \|w\|^2,
+    .. math:: C \sum_j s_j \, \mathrm{loss}(y_j, a_j^\top w + b)
+              + \tfrac{1 - \rho}{2} \|w\|^2 + \rho \|w\|_1,
 
     with the logistic loss for two classes and the symmetric softmax loss for more, and an intercept b that is not
-    penalised. Divided by C times the sum of the weights s_j, this objective is the mean over the n nodes of
+    penalised. Divided by C times the sum of the weights s_j, and without l1, this objective is the mean over the n
+    nodes of
 
     .. math:: f_i = \frac{n}{\sum_j s_j} \sum_{j \text{ at } i} s_j \, \mathrm{loss}_j + \frac{r}{2} \|w\|^2,
-              \qquad r = \frac{1}{C \sum_j s_j}.
+              \qquad r = \frac{1 - \rho}{C \sum_j s_j}.
 
     Nodes may hold different numbers of samples, even of one class only.
 
@@ -175,13 +236,18 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
         "expander" (changing random graphs of degree 8), "geometric", "erdos_renyi", "complete", "ring", "star", "path",
         an adom network, or a function of the number of nodes that returns one.
     method : str or Method
-        As in `adom.solve`.
+        As in `adom.solve`. "auto" is Newton's method by gossip ("newton") up to 500 coordinates and wherever no other
+        can do, and "acc-gt" beyond. Two classes are one run of "newton"; for more classes, and for other methods, a fit
+        is several runs.
     parameters : str or dict
         As in `adom.solve`.
     oracle : str or tuple
         As in `adom.solve`, for dual methods.
     C : float
-        Positive and finite, scikit-learn's inverse of the regularisation.
+        Positive, scikit-learn's inverse of the regularisation. Infinite for no penalty, by "newton" and for two
+        classes; there is no such fit if the classes are separable, or columns determine each other.
+    l1_ratio : float
+        From 0, for the l2 penalty alone, to 1, for l1 alone; above 0 by "newton" and for two classes.
     tol : float
         Largest root mean square distance of the nodes to the minimiser, relative to its length. The simulation can
         measure this distance.
@@ -192,7 +258,8 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
     class_weight : dict or "balanced", optional
         Weights of the classes, as in scikit-learn.
     warm_start : bool
-        Start from the coefficients of the last fit.
+        Start from the coefficients of the last fit. This saves rounds where gradients are exchanged; those of "newton"
+        are the rounds of averaging from any start.
     random_state : int, numpy generator or None
         Seed of the split and of networks given by name; None draws a new one each time.
     verbose : bool
@@ -216,11 +283,12 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
     >>> from sklearn.datasets import make_classification
     >>> X, y = make_classification(200, 5, random_state=0)
     >>> model = DecentralizedLogisticRegression(nodes=5).fit(X, y)
-    >>> model.coef_.shape, model.score(X, y) > 0.9, model.n_iter_ > 100
+    >>> model.coef_.shape, model.score(X, y) > 0.9, model.n_iter_ < 100
     ((1, 5), True, True)
     """
 
     C: float = 1.0
+    l1_ratio: float = 0.0
     class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -236,7 +304,7 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
         """
         X, y, weights = self._check_data(X, y, sample_weight)
         check_classification_targets(y)
-        C = self._check_regularisation("C")
+        C, l1_ratio = self._check_regularisation("C", np.inf), share(self.l1_ratio)
         before = getattr(self, "classes_", None)
         self.classes_, labels = np.unique(y, return_inverse=True)
         classes = self.classes_.size
@@ -245,9 +313,14 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
         if self.class_weight is not None:
             weights = weights * self._class_weights(y, weights)[labels]
         total = weights.sum()
-        l2, weights = 1 / (C * total), weights / total
+        penalty, weights, vectors = 1 / (C * total), weights / total, classes if classes > 2 else 1
+        only = "C=inf" if np.isinf(C) else f"l1_ratio={l1_ratio:g}" if l1_ratio else ""
+        if only and classes > 2:
+            raise InputError(f"{only} is for two classes, got {classes}; leave it out, or fit class against class")
+        method = self._chosen_method(vectors * (X.shape[1] + bool(self.fit_intercept)), only)
 
         parts = partition(labels, self.nodes, self.split, self.network, self.random_state)
+        single = classes == 2 and is_newton(method)  # one run
         coordinates = Coordinates()
         if self.fit_intercept:
             prior = np.bincount(labels, weights, classes)
@@ -256,21 +329,25 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
                     f"no sample of class {self.classes_[prior == 0][0]!s} has a positive weight, so its intercept "
                     "would go to minus infinity; leave these samples out, or fit without an intercept"
                 )
-            curvature = float(prior[0] * prior[1] if classes == 2 else prior.min())
-            coordinates = with_intercept(X, parts, weights, l2, curvature)
-        data = parts.split(coordinates.features(X), labels)
-        options = {"l2": l2, "weights": parts.split(len(data) * weights), "longest": parts.padded}
+            if not single:
+                curvature = float(prior[0] * prior[1] if classes == 2 else prior.min())
+                coordinates = with_intercept(X, parts, weights, penalty, curvature)
         problem: Problem
-        if classes == 2:
-            problem = LogisticRegression.from_nodes(data, classes=(0, 1), **options)
+        if single:
+            penalties = ((1 - l1_ratio) * penalty, l1_ratio * penalty)
+            problem, coordinates = self._glm(X, labels, weights * total, parts, LOGISTIC.name, penalties)
         else:
-            problem = SoftmaxRegression(data, classes=classes, **options)
+            data = parts.split(coordinates.features(X), labels)
+            options = {"l2": penalty, "weights": parts.split(len(data) * weights), "longest": parts.padded}
+            if classes == 2:
+                problem = LogisticRegression.from_nodes(data, classes=(0, 1), **options)
+            else:
+                problem = SoftmaxRegression(data, classes=classes, **options)
 
         same = before is not None and np.array_equal(before, self.classes_)
-        start = self._warm((1 if classes == 2 else classes, X.shape[1])) if same else None
-        begin = None if start is None else coordinates.point(*start)
+        start = self._warm((vectors, X.shape[1])) if same else None
         averaged = X.shape[1] + classes if coordinates.mean is not None else 0
-        self.coef_, self.intercept_ = self._agree(problem, parts, coordinates, begin, averaged)
+        self.coef_, self.intercept_ = self._agree(problem, method, parts, coordinates, start, averaged)
         return self
 
     def _class_weights(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -308,104 +385,3 @@ class DecentralizedLogisticRegression(ClassifierMixin, Decentralized):  # type: 
 
     def _loss(self) -> Loss:
         return LOGISTIC.of(self.classes_.size)
-
-
-@dataclass(kw_only=True, repr=False, eq=False)
-class DecentralizedRidge(RegressorMixin, Decentralized):  # type: ignore[misc]  # scikit-learn is untyped
-    r"""Ridge regression whose samples lie at the nodes of a changing network.
-
-    Minimises the objective of `sklearn.linear_model.Ridge`,
-
-    .. math:: \sum_j s_j (a_j^\top w + b - y_j)^2 + \alpha \|w\|^2,
-
-    with an intercept b that is not penalised. Divided by twice the sum of the weights s_j, this objective is the mean
-    over the n nodes of
-
-    .. math:: f_i = \frac{n}{2 \sum_j s_j} \sum_{j \text{ at } i} s_j (a_j^\top w + b - y_j)^2 + \frac{r}{2} \|w\|^2,
-              \qquad r = \frac{\alpha}{\sum_j s_j}.
-
-    Targets and dense features are centred by their means, which the nodes average first. For dense features w then
-    determines the intercept.
-
-    Parameters
-    ----------
-    alpha : float
-        Positive.
-    nodes, network, method, parameters, oracle, tol, max_rounds, fit_intercept, warm_start, random_state, verbose
-        As in `DecentralizedLogisticRegression`.
-    split : str
-        How samples are split over nodes: "shuffled", "contiguous", "label" (sorted by target), or "dirichlet" (with
-        the deciles of the targets as classes).
-
-    Attributes
-    ----------
-    coef_, intercept_, n_features_in_, feature_names_in_
-        As in scikit-learn. The coefficients are the mean over the nodes.
-    n_iter_, history_, network_, result_
-        As in `DecentralizedLogisticRegression`.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_regression
-    >>> X, y = make_regression(200, 5, noise=1.0, random_state=0)
-    >>> model = DecentralizedRidge(nodes=5).fit(X, y)
-    >>> model.coef_.shape, model.score(X, y) > 0.99
-    ((5,), True)
-    """
-
-    alpha: float = 1.0
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Split the samples over the nodes and let the nodes agree on the model.
-
-        Parameters
-        ----------
-        X : array or scipy.sparse array of shape (samples, features)
-            Sparse features stay sparse.
-        y : array of shape (samples,)
-        sample_weight : array of shape (samples,), optional
-            The s_j, 0 or more.
-        """
-        X, y, weights = self._check_data(X, y, sample_weight, y_numeric=True)
-        alpha, y = self._check_regularisation("alpha"), as_numbers("y", y)
-        total = weights.sum()
-        l2, weights = alpha / total, weights / total
-
-        labels = y
-        if self.split == "dirichlet":
-            labels = np.searchsorted(np.quantile(y, np.arange(1, BINS) / BINS), y)
-        parts = partition(labels, self.nodes, self.split, self.network, self.random_state)
-        coordinates, mean = Coordinates(), 0.0
-        if self.fit_intercept:
-            mean = float(weights @ y)
-            coordinates = with_intercept(X, parts, weights, l2, 1.0)
-            if coordinates.mean is not None:
-                coordinates = coordinates._replace(column=0.0)  # for centred samples the best intercept is 0
-        centred = y - mean
-        if np.abs(centred).max() <= ROUNDING * np.abs(y).max():
-            centred[:] = 0.0  # equal targets: only rounding is left, on which nodes could not agree
-        problem = _problem(coordinates.features(X), centred, weights, parts, l2)
-
-        start = self._warm((1, X.shape[1]))
-        begin = None if start is None else coordinates.point(start[0], start[1] - mean)
-        averaged = X.shape[1] + 2 if self.fit_intercept else 0
-        coefficients, intercepts = self._agree(problem, parts, coordinates, begin, averaged)
-        self.coef_ = coefficients[0]
-        self.intercept_ = float(intercepts[0] + mean)
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the prediction for every sample."""
-        return self._decisions(X)
-
-
-def _problem(X: Any, y: np.ndarray, weights: np.ndarray, parts: Partition, l2: float) -> Problem:
-    """Return the f_i; they are quadratics for dense data if some node has at least as many samples as features."""
-    data = parts.split(X, y)
-    node_weights = parts.split(len(data) * weights)
-    if sp.issparse(X) or X.shape[1] > max(rows.size for rows in parts.rows):
-        return LeastSquares(data, l2=l2, weights=node_weights, longest=parts.padded)
-    penalty = l2 * np.eye(X.shape[1])
-    H = np.stack([(A * w[:, None]).T @ A + penalty for (A, _), w in zip(data, node_weights, strict=True)])
-    c = np.stack([A.T @ (w * b) for (A, b), w in zip(data, node_weights, strict=True)])
-    return Quadratic((H + H.transpose(0, 2, 1)) / 2, c)

@@ -1,8 +1,9 @@
 """A fit over a simulated network: where the samples lie, in which coordinates, and the runs.
 
-A problem is fitted by a few runs of `adom.solve` (`adom.run.stages`), each until it is near its own solution. A fit
-without an intercept also takes several runs. Rounding makes the rows of dual variables drift, which limits the accuracy
-of a run relative to the size of its numbers. A run that starts near the solution has small numbers.
+A GLM is fitted by one run of Newton's method by gossip. Any other problem is fitted by a few runs of `adom.solve`
+(`adom.run.stages`), each until it is near its own solution. A fit without an intercept also takes several runs.
+Rounding makes the rows of dual variables drift, which limits the accuracy of a run relative to the size of its numbers.
+A run that starts near the solution has small numbers.
 
 The simulation averages exactly between the runs, and counts the rounds of plain averaging that leave a thousandth of
 the differences between the nodes.
@@ -22,12 +23,14 @@ from ..data.splits import shares
 from ..errors import InputError, InputTypeError, nearest
 from ..networks import DirectedNetwork, Network
 from ..problems.base import Problem
-from ..problems.minimiser import minimum
+from ..problems.glm import GLM
+from ..problems.minimiser import Minimum, minimum
 from ..problems.samples import largest_curvature
 from ..problems.shifted import Shifted
 from ..run.calls.solve import solve
 from ..run.constants import in_windows, make_method
 from ..run.recorder import describe_problem
+from ..run.request import method_type
 from ..run.result import Result
 from ..run.stages import Run, StageCosts, run_stages
 from ..util.checks import check_whole
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from .estimators import Decentralized
 
 NODES = 10
+NEWTON = "newton"
 GRAPHS = 20
 """Number of graphs of a changing network given by name."""
 DEGREE = 8
@@ -227,11 +231,15 @@ class Costs(StageCosts):
         self.spent["round"] = self.rounds + rounds
         self._averaged += rounds * numbers
 
-    def add_run(self, result: Result, dim: int, vectors: int) -> None:
-        """Append the table of a run, and count what the averaging before it sent over as many links."""
-        links = result.last["floats_sent"] / (result.last["round"] * dim * vectors)
-        self.spent["floats_sent"] = self.spent.get("floats_sent", 0) + round(self._averaged * links)
-        self._averaged = 0
+    def add_run(self, result: Result, numbers: int) -> None:
+        """Append the table of a run in which a node sent so many numbers a round over a link.
+
+        What the averaging before it sent is counted over as many links.
+        """
+        if self._averaged:
+            links = result.last["floats_sent"] / (result.last["round"] * numbers)
+            self.spent["floats_sent"] = self.spent.get("floats_sent", 0) + round(self._averaged * links)
+            self._averaged = 0
         self.add(result.columns)
 
 
@@ -263,14 +271,21 @@ class Fit:
         return mean
 
 
-def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, estimator: "Decentralized", costs: Costs) -> Fit:
+def minimise(
+    problem: Problem, start: np.ndarray, free: np.ndarray, method: Any, estimator: "Decentralized", costs: Costs
+) -> Fit:
     """Minimise the mean of the f_i, without the penalty r / 2 v^2 on coordinates where `free` is 1 and not 0.
 
-    The problem penalises all coordinates alike; its mu is r. All nodes start at `start`. The estimator gives method,
-    parameters, oracle, tolerance and budget; the rounds are added to `costs`.
+    The problem penalises all coordinates alike; its mu is r. A GLM penalises no intercept, so it takes a single run.
+    All nodes start at `start`. The estimator gives parameters, oracle, tolerance and budget; the rounds are added to
+    `costs`.
     """
-    runner = _Runner(problem, estimator, costs)
-    status, rows = run_stages(runner, start, np.zeros((problem.nodes, problem.dim)), problem.mu * free)
+    runner, tilt = _Runner(problem, method, estimator, costs), np.zeros((problem.nodes, problem.dim))
+    if isinstance(problem, GLM):
+        run = runner.run(start, tilt, 0 * start, 0.0)
+        status, rows = run.status, start + (tilt if run.steps is None else run.steps)
+    else:
+        status, rows = run_stages(runner, start, tilt, problem.mu * free)
     if status == "converged" and runner.inexact:
         status = "inexact"
     return Fit(rows, status, runner.last)
@@ -279,9 +294,9 @@ def minimise(problem: Problem, start: np.ndarray, free: np.ndarray, estimator: "
 class _Runner:
     """Runs a method repeatedly within a budget of rounds, and keeps tuned parameters."""
 
-    def __init__(self, problem: Problem, estimator: "Decentralized", costs: Costs) -> None:
+    def __init__(self, problem: Problem, method: Any, estimator: "Decentralized", costs: Costs) -> None:
         self.problem, self.estimator, self.costs = problem, estimator, costs
-        self.method, self.oracle = estimator.method, estimator.oracle
+        self.method, self.oracle = method, estimator.oracle
         self.parameters = estimator.parameters
         size = float(np.linalg.norm(problem.gradients_at(np.zeros(problem.dim)), axis=-1).mean())
         self.least = max(SMALL * size / problem.L, 1e-150)
@@ -303,14 +318,18 @@ class _Runner:
 
     def run(self, centre: np.ndarray, tilt: np.ndarray, held: np.ndarray, moved: float) -> Run:
         """Run until a fraction of the distance to this run's solution is left, or the tolerance is met."""
-        solution = minimum(self.problem, centre, held)
+        one = isinstance(self.problem, GLM)
+        if one:
+            solution = Minimum(self.problem.solution(), self.problem.solution_error)
+        else:
+            solution = minimum(self.problem, centre, held)
         goal, length = solution.x - centre, float(np.linalg.norm(solution.x))
         shifted = Shifted(self.problem, centre, tilt + held, goal, solution.error)
         wanted = self.estimator.tol * max(length, self.least)
         near = max(wanted, solution.error)
         # A solution that may be 0 has no length for a relative tolerance.
         self.inexact = near > wanted and length > solution.error
-        target = max(REDUCTION * float(np.linalg.norm(goal)), near)
+        target = near if one else max(REDUCTION * float(np.linalg.norm(goal)), near)
         return Run(*self._run(shifted, target), near, target == near)
 
     def _run(self, shifted: Shifted, target: float) -> tuple[str, np.ndarray | None]:
@@ -330,12 +349,12 @@ class _Runner:
             self.oracle,
             rounds=int(self.estimator.max_rounds) - self.costs.rounds,
             tol=shifted.nodes * target**2,
-            record_every=RECORD_EVERY if method.rounds_per_step == 1 else 1,
+            record_every=RECORD_EVERY if method.rounds_per_step == 1 and method.name != NEWTON else 1,
             progress=None if self.estimator.verbose else False,
         )
         if result.status == "interrupted":
             raise KeyboardInterrupt
-        self.costs.add_run(result, shifted.dim, method.vectors_per_round)
+        self.costs.add_run(result, method.vectors_per_round * method.width(shifted.dim))
         self.last = result
         if self.parameters == "tuned":  # keep them: mu, L and the network stay the same
             tuned = result.provenance["method"]
@@ -361,7 +380,20 @@ class _Runner:
         return bool(enough)
 
 
-def summary(fit: Fit, problem: Problem, rows: np.ndarray, costs: Costs) -> Result:
-    """Return one result for all runs: the nodes' own models, one table, and the provenance of the last run."""
-    provenance = {**fit.last.provenance, "problem": describe_problem(problem), "stages": len(costs.tables)}
+def is_newton(method: Any) -> bool:
+    """Return whether a method given by name, class or instance is Newton's by gossip."""
+    return method_type(method).name == NEWTON
+
+
+def summary(fit: Fit, problem: Problem, rows: np.ndarray, costs: Costs, known: dict[str, Any]) -> Result:
+    """Return one result for all runs: the nodes' own models, one table, and the provenance of the last run.
+
+    Every row holds vectors and their intercepts; `known` is what else describes the model.
+    """
+    about = describe_problem(problem)
+    if about["model"] is not None:
+        about["model"] |= {**known, "intercept": True}
+        if isinstance(problem, GLM) and problem.intercept:
+            about["model"]["inference"] = problem.inference(fit.x)
+    provenance = {**fit.last.provenance, "problem": about, "stages": len(costs.tables)}
     return replace(fit.last, x=rows, history=costs.history, status=fit.status, provenance=provenance)
