@@ -15,6 +15,7 @@ SIDEBAR = {
         "own-problem",
         "own-data",
         "apart",
+        "models",
         "own-network",
         "loss",
         "links",
@@ -26,7 +27,7 @@ SIDEBAR = {
         "agents",
         "report",
     ],
-    "Reference": ["methods", "auto", "notation", "command-line", "api/index"],
+    "Reference": ["methods", "newton", "auto", "notation", "command-line", "api/index"],
     "Results": ["reproduction", "ledger", "findings", "data", "performance"],
     "Project": ["add-a-method", "other-tools"],
 }

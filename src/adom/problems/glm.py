@@ -40,8 +40,8 @@ class GLM(LinearModel):
 
     .. math:: f_i(w, c) = \sum_j w_{ij}\, \mathrm{loss}(a_{ij}^\top w + c, b_{ij}) + \frac{r}{2} \|w\|^2
 
-    To the mean of the f_i comes s |w|_1, if there is an l1 penalty s. The weights w_ij are such that all samples of all
-    nodes count alike, so that the answer is that of the pooled data.
+    An l1 penalty s adds s times the sum of the absolute coefficients to the mean of the f_i. The weights w_ij are such
+    that all samples of all nodes count alike, so that the answer is that of the pooled data.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class GLM(LinearModel):
     --------
     >>> problem = GLM([[0.0], [1.0], [2.0], [3.0]], [1, 2, 6, 11], nodes=2, family="poisson")
     >>> problem.solution().round(6).tolist()
-    [0.815837, 0.010362]
+    [0.794825, 0.052903]
     >>> problem.mu
     0.0
     """

@@ -55,7 +55,7 @@ def read_json(text: str | bytes, most: int = MOST_TEXT) -> dict[str, Any]:
     {'a': [1, 2]}
     >>> read_json("[" * 100_000)
     Traceback (most recent call last):
-    adom.util.checked_json.Damaged: its JSON is nested too deeply
+    adom.errors.Damaged: its JSON is nested too deeply
     """
     if len(text) > most:
         raise Damaged(f"its JSON has {len(text)} characters, more than {most}")
@@ -113,7 +113,7 @@ def made_from(content: dict[str, Any], cls: type[Made], within: str = "") -> Mad
     Page(name='first', numbers=[1, 2])
     >>> made_from({"name": "first", "numbers": [1, 2.5]}, Page)
     Traceback (most recent call last):
-    adom.util.checked_json.Damaged: its numbers.1 is 2.5; it must be a whole number
+    adom.errors.Damaged: its numbers.1 is 2.5; it must be a whole number
     """
     types, found = get_type_hints(cls), {}
     for field in fields(cls):  # type: ignore[arg-type]  # a dataclass
