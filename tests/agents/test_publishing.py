@@ -91,3 +91,10 @@ def test_without_a_site_nobody_ends_as_agreed_or_publishes(tmp_path):
     assert (last["missing"], last["required"], last["lacking"]) == ("c", 3, 1)
     assert run(require=2, seconds=60) == {"a": "agreed", "b": "agreed"}
     assert adom.load_model(tmp_path / "out-a" / "model.json").provenance["nodes"] == ["a", "b"]
+
+
+def test_a_tolerance_is_of_the_sum_over_the_agents(tmp_path):
+    (tmp_path / "out").mkdir()
+    publisher, four = Publisher(config(tmp_path), None), (*NAMES, "d")
+    assert "above publish" in publisher.judge(certificate(2e-2, four), tol=1e-3)  # 4 x 4e-4 is above, one of them below
+    assert publisher.judge(certificate(1.5e-2, four), tol=1e-3) == ""

@@ -299,3 +299,11 @@ def test_calls_that_need_all_samples_say_so(write, call):
     message = refusal(call, Shards(write(*samples()), l2=0.5), adom.networks.ring(6))
     assert message.startswith("problem must be held in memory here, got Shards")
     assert message.endswith("give it to adom.solve, or take the problem of all samples, .whole()")
+
+
+def test_c_is_refused_where_nodes_count_alike(tmp_path):
+    (tmp_path / "a.svm").write_text("+1 1:1\n-1 1:2\n+1 1:3\n")
+    folder = write_shards(tmp_path / "a.svm", 2, tmp_path / "out")
+    assert Shards(folder, C=2.0).l2 == 1 / 6
+    with pytest.raises(InputError, match="C=2 weighs single samples, but here nodes count equally"):
+        Shards(folder, C=2.0, count="nodes")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adom.algorithms import METHODS, Constants, Method, method_class
-from adom.dynamics.healing import healing
+from adom.dynamics.healing import _linear, healing
 from support.reference import Oracle, quadratics
 
 NODES, DIM = 5, 2
@@ -209,3 +209,14 @@ class _Swarm:
         for i, state in self.states.items():
             total = sum(self.entries[i].values(), np.zeros((self.rule.parts, DIM)))
             np.testing.assert_allclose(self.rule.of(state)[0], total, atol=1e-12 * self.size())
+
+
+def test_a_difference_is_applied_to_adom_as_the_exchange_that_came_late():
+    method = method_class("adom").unit(Constants(mu=1.0, L=10.0, lambda_min_plus=0.1))
+    inputs, ends = _linear(method)
+    exchange = np.split(inputs[:, 0], ends, axis=1)[2]  # what one does to z, z_f and m
+    rule = healing(method)
+    assert np.abs(exchange[2]).max() > 0
+    lift, L = rule.lift[..., 0], rule.kept[..., 0]
+    assert L @ lift == pytest.approx(np.eye(2))
+    assert lift @ (L @ exchange) == pytest.approx(exchange)

@@ -124,3 +124,9 @@ def test_a_kind_of_link_is_one_class():
     links = 2 * 5 * 400
     assert result.history["floats_sent"].iloc[-1] == links * -(-(3 * 1 + 64) // 64)
     assert result.outside == "proved for links that carry every message, whole and at once"
+
+
+def test_a_varying_delay_is_drawn_evenly_from_none_to_the_longest():
+    late, code = delayed(ring(5), 3, varying=True).channel.late, np.arange(4000, dtype=np.uint64).reshape(2, -1)
+    by = late.by(np.full((2, 2000), 7), code, 3).astype(int).ravel()
+    assert np.bincount(by) / by.size == pytest.approx([0.25] * 4, abs=0.03)

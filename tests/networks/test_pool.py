@@ -289,3 +289,11 @@ def test_negative_weights_in_a_streamed_schedule_cannot_fail(small):
     W = np.array([[2.0, -3.0, 1.0], [-3.0, 6.0, -3.0], [1.0, -3.0, 2.0]])
     with pytest.raises(InputError, match="links of positive weight, got -1"):
         failing(cyclic([from_matrices([W]), erdos_renyi(3, 0.5, graphs=20)]), 0.1)
+
+
+def test_spectra_are_those_of_the_graphs_wherever_their_source_begins(shrink):
+    shrink()
+    network = cyclic([ring(60), erdos_renyi(60, 0.1, graphs=100, seed=2)])  # graph 0 of the second is graph 1 here
+    for g in network.examined.tolist():
+        values = np.linalg.eigvalsh(network.matrix(g))
+        np.testing.assert_allclose(network.spectrum[g], [values[1], 1.0], rtol=1e-7)

@@ -144,3 +144,8 @@ def test_recipes_nest():
     assert recipe["every"] == 4
     assert recipe["networks"][0] == {"generator": "ring", "nodes": 5}
     assert recipe["networks"][1]["network"]["generator"] == "geometric"
+
+
+def test_failing_takes_the_graph_of_each_round():
+    whole = failing(alternate([ring(8), complete(8)], every=2), 0.0, graphs=9)
+    assert [len(whole.edges(k)) for k in range(9)] == [8, 8, 28, 28, 8, 8, 28, 28, 8]

@@ -13,7 +13,7 @@ import pytest
 import adom
 from adom.errors import InputError
 from adom.plot.curves import convergence
-from adom.plot.medians import median_figure, profile_figure
+from adom.plot.medians import median_figure, mostly, profile_figure
 from adom.plot.networks import network_picture
 from adom.plot.style import save
 from adom.plot.sweeps import sweep_figure
@@ -258,3 +258,7 @@ def test_names_with_dollars_are_drawn_as_they_are(draw, tmp_path) -> None:  # ty
     for name in NAMES:
         assert name in words
         assert name.replace("$", "\\$") not in words
+
+
+def test_half_is_not_most():
+    assert [mostly(given) for given in ([True, False], [True, False, True], [])] == [False, True, False]

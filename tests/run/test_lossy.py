@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import adom
+from adom.algorithms import Constants, method_class
+from adom.run.links import Presence
 from adom.run.ranks import on_ranks as distributed
+from adom.run.recorder import CLOCK, COLUMNS, ERROR, ITERATION, History, Plan
 from adom.run.request import Request, Stop
 from support.ranks import needs_mpi, run
 
@@ -219,3 +222,14 @@ def test_refusals(problem, network, tmp_path):
     big = adom.from_loss(lambda x, c: ((x - c) ** 2).sum(), np.zeros((400, 20_000), np.float32), mu=2.0, L=2.0)
     with pytest.raises(adom.InputError, match=r"ledgers of 79800 links would take"):
         adom.solve(big, adom.networks.lossy(adom.networks.complete(400), 0.1), "adom", "unit", rounds=10)
+
+
+def test_a_tolerance_ends_a_run_from_the_first_round_of_the_last_nodes_on():
+    table = np.ones((6, len(COLUMNS)))
+    table[:, ITERATION] = table[:, CLOCK] = np.arange(1, 7)
+    table[:, ERROR] = 1e-9
+    method = method_class("diging").unit(Constants(mu=1.0, L=10.0, lambda_min_plus=0.1))
+    presence = Presence(np.array([0, 3]), np.array([[True, True], [True, False]]), np.zeros((2, 1)))
+    history = History(Plan(rounds=100, tol=1e-8, start_error=1.0), method, presence=presence)
+    assert history.take(table, final=False) == 3  # rounds 0 to 2 have both nodes, the fourth one is the first without
+    assert (history.status, history.table[-1, CLOCK]) == ("converged", 4)

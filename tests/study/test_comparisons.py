@@ -24,6 +24,8 @@ from adom.study import compare as module
 from adom.study import jobs as running
 from adom.study.compare import INTERRUPTED, Comparison
 from adom.study.instances import Instance
+from adom.study.over_seeds import ranked
+from adom.util.columns import TO_TARGET
 from support.compared import instead, together
 from support.drawn import made
 from support.reference import close, logistic_data, quadratics
@@ -616,3 +618,26 @@ def test_a_changed_formula_of_an_own_method_is_run_again(tmp_path, drawn, monkey
     monkeypatch.setattr(Own, "unit", classmethod(lambda cls, constants: cls(a=0.5 / (constants.L * constants.chi))))
     adom.compare(quadratic, drawn, [Own], **arguments)  # with auto, which reads unit's formulas
     assert len(list(tmp_path.glob("*.npz"))) == 4
+
+
+def test_lost_on_half_of_the_seeds_is_not_mostly_lost():
+    runs = pd.DataFrame(
+        {
+            "member": range(4),
+            "label": ["lost", "lost", "slow", "slow"],
+            "network": 0,
+            "seed": [0, 1] * 2,
+            "status": ["diverged", "converged", "max_rounds", "max_rounds"],
+            "relative_error": [1e9, 1e-9, 0.5, 0.5],
+        }
+    ).assign(**{cost: [float("nan"), 5.0, 9.0, float("nan")] for cost in TO_TARGET})
+    assert ranked(runs, [runs["label"]], "rounds_to_target_low")["label"].tolist() == ["lost", "slow"]
+
+
+def test_the_target_of_an_interrupted_comparison_is_from_the_seeds_that_are_done():
+    found = many(a=[made([0.5, 1e-4])] * 3, b=[made([0.5, 0.1, 1e-4])] * 3)
+    parts = dict(found.parts)
+    last = list(parts)[-1]
+    begun = {label: made([0.5, 0.4], status="interrupted") for label in "ab"}
+    parts[last] = replace(parts[last], results=begun)
+    assert together(parts, found.drawn).targets == found.targets == {("p", "n"): 1e-4}
