@@ -43,6 +43,9 @@ class Logistic:
         self.hessians += 1 if where is None else where
         return np.stack([self.one_hessian(i, row) for i, row in enumerate(x)])
 
+    def each(self, function, *arrays):
+        return np.stack([function(*row) for row in zip(*arrays, strict=True)])
+
     def model_minimum(self, H, b, start):
         return np.linalg.solve(H, b[..., None])[..., 0]
 

@@ -54,6 +54,9 @@ class Oracle:
     def hessian(self, x, where=None):
         return self.H
 
+    def each(self, function, *arrays):
+        return np.stack([function(*row) for row in zip(*arrays, strict=True)])
+
     def model_minimum(self, H, b, start):
         return np.linalg.solve(H, b[..., None])[..., 0]
 

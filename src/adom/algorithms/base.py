@@ -51,6 +51,10 @@ class CurvedOracle(Oracle, Protocol):
         """Return the Hessians, (rows, dim, dim): row i is that of f_i at x_i. Each counts as dim gradients."""
         ...
 
+    def each(self, function: Callable[..., Array], *arrays: Array) -> Array:
+        """Return the function of each row of the arrays, one row after the other."""
+        ...
+
     def model_minimum(self, H: Array, b: Array, start: Array) -> Array:
         """Return the x that minimise x'Hx / 2 - b'x plus the penalty that all nodes share, if there is one."""
         ...

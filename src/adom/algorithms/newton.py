@@ -129,12 +129,12 @@ class Newton(Method):
         e = e - gossip(theta * self.sigma * (_joined(h, own) + e))  # (1)
         Hbar, gbar = unpacked((h + e[:, :-dim]), dim), own + e[:, -dim:]  # (2)
         S = _damped(Hbar)
-        fine = _positive(S - self.hold * H)
+        fine = oracle.each(_positive, S - self.hold * H)
         S = _safe(S, fine)
         x = _chosen(fine, oracle.model_minimum(S, gbar - _times(Hbar, z) + _times(S, z), z), z)  # (3)
         s = x - z
         K = _safe((S + H) / 2, fine)
-        inverse, length = _inverse(K), self.miss * _root(_times(K, s), s)
+        inverse, length = oracle.each(_inverse, K), self.miss * _root(_times(K, s), s)
         rounding = ROUNDING * _last_digit(z) * abs(own * z).sum(axis=1) ** 0.5
         t, moving, off = at_most(1.0, GROWTH * t_before[:, 0]), fine, 0 * t_before[:, 0]
         z_next, g_next = z, g
@@ -218,12 +218,12 @@ def _damped(H: Array) -> Array:
 
 
 def _positive(H: Array) -> Array:
-    """Return which of the matrices are positive definite."""
+    """Return whether a matrix is positive definite."""
     library = H.__array_namespace__()
     try:
-        return library.isfinite(library.linalg.cholesky(H)).all(axis=(1, 2))  # JAX answers with NaN
-    except ValueError:  # NumPy with an error, for all of them
-        return library.asarray([len(H) > 1 and bool(_positive(one[None])[0]) for one in H])
+        return library.isfinite(library.linalg.cholesky(H)).all()  # JAX answers with NaN
+    except ValueError:  # NumPy with an error
+        return library.asarray(False)
 
 
 def _safe(H: Array, fine: Array) -> Array:

@@ -171,7 +171,7 @@ class Problem(ABC):
 
     def model_minimum_rows(self, H: Array, b: Array, start: Array) -> Array:
         """Return the x that minimise x'Hx / 2 - b'x plus the penalty that all nodes share, one for each row."""
-        return jnp.linalg.solve(H, b[..., None])[..., 0]
+        return jax.lax.map(lambda row: jnp.linalg.solve(*row), (H, b))  # a batch of large ones can block all threads
 
     def hessians_at(self, x: np.ndarray) -> np.ndarray:
         """Return the Hessian of f_i at x_i for every row, on the host in float64."""

@@ -9,6 +9,7 @@ and the direction in which separable data have no best answer.
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
+import jax
 import numpy as np
 
 from ..errors import InputError, nearest
@@ -210,7 +211,10 @@ class GLM(LinearModel):
         """Return the x that minimise x'Hx / 2 - b'x plus the l1 penalty, one for each row."""
         if not self.composite:
             return super().model_minimum_rows(H, b, start)
-        return sparse_minimum(H, b, self.l1 * self._weights_of_l1(), start)
+        l1 = self.l1 * self._weights_of_l1()
+        return jax.lax.map(
+            lambda row: sparse_minimum(*(part[None] for part in row[:2]), l1, row[2][None])[0], (H, b, start)
+        )
 
     # The answer
 

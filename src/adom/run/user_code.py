@@ -210,6 +210,9 @@ class _Oracle:
     def hessian(self, x: Array, where: Array | None = None) -> Array:
         return jnp.sinh(x)[..., None] * jnp.eye(x.shape[-1], dtype=x.dtype)
 
+    def each(self, function: Callable[..., Array], *arrays: Array) -> Array:
+        return jax.lax.map(lambda row: function(*row), arrays)
+
     def model_minimum(self, H: Array, b: Array, start: Array) -> Array:
         return jnp.arctan(H).sum(axis=-1) * b + start
 

@@ -84,7 +84,8 @@ def run_settings(
     # With the oracle `auto`, nodes compute Hessians when they need them: in a batch, all settings would wait for each.
     # Compiled kernels read the same samples for all settings.
     one_by_one = oracle.kind == "auto" and not problems[0].closed_form
-    alone = one_by_one or (native.usable() and not _same_samples(problems))
+    # LAPACK on a batch of large matrices can block all threads, so methods with Hessians run one by one too.
+    alone = one_by_one or cls.composite or (native.usable() and not _same_samples(problems))
     size = 1 if alone else len(methods)
     follow = request.follow if len(methods) == 1 else None
     with double_precision(), one_thread(), Interrupt() as interrupt, following(follow) as journal:

@@ -204,6 +204,10 @@ class CountingOracle:
         """Return the Hessians, which count as many gradients as they have columns."""
         return self._counted(x.shape[-1], self._problem.hessian_rows, x, where)
 
+    def each(self, function: Callable[..., Array], *arrays: Array) -> Array:
+        """Return the function of each row of the arrays; LAPACK on a batch of large matrices can block all threads."""
+        return jax.lax.map(lambda row: function(*row), arrays)
+
     def model_minimum(self, H: Array, b: Array, start: Array) -> Array:
         """Return the x that minimise x'Hx / 2 - b'x plus the problem's penalty, which takes no gradients."""
         return self._problem.model_minimum_rows(H, b, start)
