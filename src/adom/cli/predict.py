@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from .exit_codes import Exit
-from .options import OUTPUT, AsJson
+from .options import OUTPUT, AsJson, switch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -129,9 +129,7 @@ def score(model: ModelFile, data: Rows, target: Target = None, json: AsJson = Fa
 Level = Annotated[
     float, typer.Option("--level", metavar="FLOAT", help="Of the confidence intervals.", show_default=True)
 ]
-Robust = Annotated[
-    bool, typer.Option("--robust", help="Errors that hold whatever the variance is (the sandwich, HC0).")
-]
+Robust = Annotated[bool, switch("--robust", "Errors that hold whatever the variance is (the sandwich, HC0).")]
 FACTS = ("samples", "nodes", "log_likelihood", "deviance", "dispersion", "aic", "bic")
 
 

@@ -106,7 +106,7 @@ class ProblemTable:
     dim: int | None = setting("Number of features; a file has its own.", example=40)
     kappa: float | None = setting("Condition number L/mu, reached by choosing l2.", example=100)
     l2: float | None = setting(
-        "The regulariser itself, instead of kappa; on shards of `adom shard` with --method newton it may be 0.",
+        "The regulariser itself, instead of kappa; on shards of `adom shard` it may be 0 for the method newton.",
         example=0.1,
     )
     C: float | None = setting(
