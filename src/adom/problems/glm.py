@@ -212,9 +212,11 @@ class GLM(LinearModel):
         if not self.composite:
             return super().model_minimum_rows(H, b, start)
         l1 = self.l1 * self._weights_of_l1()
-        return jax.lax.map(
-            lambda row: sparse_minimum(*(part[None] for part in row[:2]), l1, row[2][None])[0], (H, b, start)
-        )
+
+        def one(row: tuple[Array, Array, Array]) -> Array:
+            return sparse_minimum(row[0][None], row[1][None], l1, row[2][None])[0]
+
+        return jax.lax.map(one, (H, b, start))
 
     # The answer
 
