@@ -51,6 +51,8 @@ FLOOR = -40
 FINE = 4000
 """Steps of the largest cost per round."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+LINES = (*DASHES, (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
+"""Line styles of a page: enough for two variants of all methods that share a colour."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def data(content: Content) -> dict[str, Any]:
         "across": {name: COLUMNS[name].words for name in AXES},
         "up": MEASURES,
         "colours": {"light": COLOURS, "dark": DARK},
-        "dashes": [[] if dash == "-" else list(dash[1]) for dash in DASHES],
+        "dashes": [[] if dash == "-" else list(dash[1]) for dash in LINES],
         "spread": SPREAD,
         "decade": DECADE,
         "floor": FLOOR,
@@ -185,7 +187,7 @@ def looks(lines: Sequence[Line]) -> list[list[int]]:
     variants = list(dict.fromkeys(["", *(line.variant for line in lines)]))
     numbers = [known.index(line.method) for line in lines]
     turns = [2 * (number // len(COLOURS)) for number in numbers]  # past the dashes of two variants
-    dashes = [(turn + variants.index(line.variant)) % len(DASHES) for turn, line in zip(turns, lines, strict=True)]
+    dashes = [(turn + variants.index(line.variant)) % len(LINES) for turn, line in zip(turns, lines, strict=True)]
     return [[marks(number)[0], dash, marks(number)[1]] for number, dash in zip(numbers, dashes, strict=True)]
 
 
